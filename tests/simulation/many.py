@@ -14,11 +14,17 @@ from dataclasses import dataclass, field
 
 from tests.simulation.cluster.run import simulate_cluster
 from tests.simulation.coverage import Coverage
-from tests.simulation.plants import CLUSTER_PLANTS, PLANTS, STOP_PLANTS, planted, put
+from tests.simulation.late import simulate_late
+from tests.simulation.plants import CLUSTER_PLANTS, LATE_PLANTS, PLANTS, STOP_PLANTS, planted, put
 from tests.simulation.run import Result, simulate
 from tests.simulation.stops import simulate_stops
 
-KINDS: dict[str, Callable[[int], Result]] = {"single": simulate, "cluster": simulate_cluster, "stops": simulate_stops}
+KINDS: dict[str, Callable[[int], Result]] = {
+    "single": simulate,
+    "cluster": simulate_cluster,
+    "stops": simulate_stops,
+    "late": simulate_late,
+}
 """What runs a seed, by the kind of run."""
 CHUNK = 5
 """Seeds that a process takes at a time."""
@@ -152,7 +158,10 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--verbose", action="store_true", help="with --seed: print the whole event log")
     parser.add_argument("--jobs", type=int, default=0, metavar="J", help="processes at a time (default: one per core)")
     parser.add_argument(
-        "--plant", default="", choices=sorted({**PLANTS, **STOP_PLANTS, **CLUSTER_PLANTS}), help="put this fault into the code first"
+        "--plant",
+        default="",
+        choices=sorted({**PLANTS, **STOP_PLANTS, **LATE_PLANTS, **CLUSTER_PLANTS}),
+        help="put this fault into the code first",
     )
     kind = parser.add_mutually_exclusive_group()
     kind.add_argument(
@@ -169,6 +178,13 @@ def main(arguments: Sequence[str]) -> int:
         dest="kind",
         const="stops",
         help="of both, with orderly stops, starts that fail and scale-down only",
+    )
+    kind.add_argument(
+        "--late",
+        action="store_const",
+        dest="kind",
+        const="late",
+        help="of both, with a store that answers later than it is asked",
     )
     parser.add_argument(
         "--coverage",

@@ -250,6 +250,23 @@ STOP_PLANTS = {
 }
 """Those of orderly stops and scale-down."""
 
+LATE_PLANTS = {
+    "": None,
+    "queue-does-not-wait-for-a-page": Plant(
+        "mqbroker.messaging.queues.queue_pages:QueuePages.read_piece",
+        "pending.when_there(partial(self._core.turn.run, self._there))",
+        "pass",
+        ("does not answer", "does not get message"),
+    ),
+    "delivery-does-not-wait-for-a-body": Plant(
+        "mqbroker.server.session.large_delivery:LargeDelivery.advance",
+        "pending.when_there(self._chunk_came)",
+        "pass",
+        ("does not answer", "does not get message"),
+    ),
+}
+"""Those of a store that answers later."""
+
 CLUSTER_PLANTS = {
     "": None,
     "core-bridge-ids-forgotten": Plant(
@@ -404,7 +421,7 @@ def planted(name: str) -> Iterator[None]:
 
 def put(name: str) -> Callable[[], object]:
     """Change the code; returns what changes it back."""
-    plant = {**PLANTS, **STOP_PLANTS, **CLUSTER_PLANTS, **UNIT_PLANTS}[name]
+    plant = {**PLANTS, **STOP_PLANTS, **LATE_PLANTS, **CLUSTER_PLANTS, **UNIT_PLANTS}[name]
     if plant is None:
         return lambda: None
     owner, attribute, function = _find(plant.function)

@@ -6,6 +6,7 @@ import gc
 import random
 from dataclasses import replace
 
+from mqbroker.storage.files.filestore import FileStore
 from tests.simulation import faults
 from tests.simulation.cluster.faults import ClusterFault, ClusterSchedule, OfNode, scale_down
 from tests.simulation.cluster.plan import ClusterPlan
@@ -25,7 +26,7 @@ def simulate_stops(seed: int) -> Result:
         alone.schedule = _of_one(random.Random(f"{seed}/stops"))
         result = alone.run()
     else:
-        result = _cluster(seed).run()
+        result = leaving_cluster(seed).run()
         gc.collect()  # as simulate_cluster does it
     return replace(result, command="python -m tests.simulation --stops")
 
@@ -36,14 +37,15 @@ def _of_one(rng: random.Random) -> Schedule:
     return Schedule(sorted(timed, key=lambda fault: fault.at), [])
 
 
-def _cluster(seed: int) -> ClusterSimulation:
+def leaving_cluster(seed: int, store_class: type[FileStore] = FileStore) -> ClusterSimulation:
+    """A cluster whose brokers leave by scale-down, some of them more than once."""
     rng = random.Random(f"{seed}/stops")
     plan = ClusterPlan.draw(World(seed).generator("cluster plan"))
     # The time that a run takes grows with the square of its nodes.
     plan = replace(plan, nodes=min(plan.nodes, 3), skews=plan.skews[:3], away=None).leaving()
     timed: list[ClusterFault] = [scale_down(rng, plan.nodes) for _ in range(rng.choice((1, 2, 3)))]
     timed += [OfNode(rng.randrange(plan.nodes), rng.choice((_stop, start_trouble))(rng)) for _ in range(rng.choice((0, 1, 2)))]
-    return ClusterSimulation(seed, plan, ClusterSchedule(sorted(timed, key=lambda fault: fault.at), []))
+    return ClusterSimulation(seed, plan, ClusterSchedule(sorted(timed, key=lambda fault: fault.at), []), store_class)
 
 
 def _stop(rng: random.Random) -> Stop:

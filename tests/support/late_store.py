@@ -23,6 +23,9 @@ from mqbroker.storage.tickets import Condition
 
 DELAY = 0.002
 
+KEPT_SECONDS = 0.02
+"""How long an answer stays once it has come; then it has to be asked for again."""
+
 
 class Epochs:
     """Which of the stores of one place may write: the one that was opened last."""
@@ -87,6 +90,7 @@ class Answers:
 
     def _came(self, key: object) -> None:
         self._there.add(key)
+        self._clock.call_later(KEPT_SECONDS, self._there.discard, key)
         for function in self._asked.pop(key, []):
             function()
 

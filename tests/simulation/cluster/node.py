@@ -12,6 +12,7 @@ from mqbroker.messaging.message.message import Message
 from mqbroker.messaging.queues.queue import Queue
 from mqbroker.messaging.routing.routing import Route
 from mqbroker.node.clustering import Clustering
+from mqbroker.storage.files.filestore import FileStore
 from mqclient.core.runtime import Runtime
 from mqclient.wire.properties import TypedValue
 from tests.simulation.broker import BrokerNode
@@ -35,8 +36,10 @@ BRIDGES = tuple(f"{node_name(number)} life " for number in range(NODES_MAX))
 class ClusterNode(BrokerNode):
     """``away``: it does not start by itself."""
 
-    def __init__(self, world: World, fabric: Fabric, ledger: ClusterLedger, plan: ClusterPlan, number: int) -> None:
-        super().__init__(world, fabric.add(node_name(number)), ledger, name=node_name(number))
+    def __init__(
+        self, world: World, fabric: Fabric, ledger: ClusterLedger, plan: ClusterPlan, number: int, store_class: type[FileStore]
+    ) -> None:
+        super().__init__(world, fabric.add(node_name(number)), ledger, store_class, node_name(number))
         self.cluster_ledger = ledger
         self.peers: Sequence[ClusterNode] = ()
         self.handover: Handover | None = None

@@ -12,6 +12,7 @@ from twisted.logger import globalLogPublisher
 from mqbroker.cluster.links.connectors import announced_form
 from mqbroker.server.session.consumers import ServerConsumer
 from mqbroker.server.transport.liveness import CONNECTION_TTL_MS
+from mqbroker.storage.files.filestore import FileStore
 from mqclient.wire.message import KEY_GROUP_ID
 from mqclient.wire.primitives import TransportConfiguration
 from mqclient.xa import Xid
@@ -61,12 +62,20 @@ DRAINS_MAX = 8
 class ClusterSimulation:
     """Nodes and their clients in one virtual world.  ``plan`` and ``schedule`` come from the seed unless they are given."""
 
-    def __init__(self, seed: int, plan: ClusterPlan | None = None, schedule: faults.ClusterSchedule | None = None) -> None:
+    def __init__(
+        self,
+        seed: int,
+        plan: ClusterPlan | None = None,
+        schedule: faults.ClusterSchedule | None = None,
+        store_class: type[FileStore] = FileStore,
+    ) -> None:
         self.world = World(seed, EVENTS_MAX)
         self.fabric = Fabric(self.world)
         self.plan = plan or ClusterPlan.draw(self.world.generator("cluster plan"))
         self.ledger = ClusterLedger(self.plan.several_hops)
-        self.nodes = [ClusterNode(self.world, self.fabric, self.ledger, self.plan, number) for number in range(self.plan.nodes)]
+        self.nodes = [
+            ClusterNode(self.world, self.fabric, self.ledger, self.plan, number, store_class) for number in range(self.plan.nodes)
+        ]
         self.schedule = schedule or faults.draw(self.world.generator("cluster faults"), self.plan)
         self.copies = Copies(self.world, self.ledger, self.nodes)
         for node in self.nodes:
