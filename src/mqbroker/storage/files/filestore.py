@@ -21,7 +21,7 @@ from mqbroker.storage.disk.diskwriter import DiskWriter, Step, run_steps
 from mqbroker.storage.disk.filesystem import FileSystem
 from mqbroker.storage.disk.nodelock import new_node_id
 from mqbroker.storage.errors import JournalDamagedError, StorageError
-from mqbroker.storage.files.folders import check_folders, journal_node_id, make_folders
+from mqbroker.storage.files.folders import check_folders, journal_node_id, make_folders, mark_folders
 from mqbroker.storage.files.journal.batch import FileBatch
 from mqbroker.storage.files.journal.compaction import Compactor, Sweeper
 from mqbroker.storage.files.journal.journal import Journal
@@ -121,6 +121,7 @@ class FileStore(Tickets):
         """
         check_folders(self._file_system, self._settings)
         make_folders(self._file_system, self._settings)
+        mark_folders(self._file_system, self._settings)
 
         def missing() -> str:
             raw = journal_node_id(self._file_system, self._settings)

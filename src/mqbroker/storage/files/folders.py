@@ -12,6 +12,17 @@ from mqclient.storageformat.frames import HEADER_SIZE, KIND_BINDINGS, KIND_MESSA
 
 _ARTEMIS_JOURNAL = re.compile(r"activemq-(data-.*\.amq|bindings-.*)")
 
+JOURNAL_MARK = "not-for-artemis.amq"
+BINDINGS_MARK = "not-for-artemis.bindings"
+"""Apache ActiveMQ Artemis reads every file with these suffixes as a part of its journal, whatever stands before."""
+
+MARK = b"""mqbroker keeps its data in this folder.
+
+Apache ActiveMQ Artemis must not start here: the queues would look empty. This file makes its start fail with AMQ149002.
+Move the data with 'mqbroker data exp', and 'artemis data imp' in another folder.
+""".ljust(4096, b"\n")
+"""Its first four bytes are no version of a journal.  A whole block, since a reader may bypass the cache of the system."""
+
 
 def check_folders(file_system: FileSystem, settings: StoreSettings) -> None:
     """Refuse folders that hold a journal of Apache ActiveMQ Artemis; raises :class:`ForeignJournalError` before anything is touched."""
@@ -38,6 +49,22 @@ def make_folders(file_system: FileSystem, settings: StoreSettings) -> None:
         if not allowed:
             raise StorageError(f"{directory} does not exist, and {name} is false")
         _make_folder(file_system, directory)
+
+
+def mark_folders(file_system: FileSystem, settings: StoreSettings) -> None:
+    """See to it that Artemis refuses the folders of the journals, instead of starting empty under the node id in ``server.lock``."""
+    for directory, name in ((settings.journal_directory, JOURNAL_MARK), (settings.bindings_directory, BINDINGS_MARK)):
+        path = join(directory, name)
+        # Artemis removes a file that a crash has left empty; one that it has made longer is as good as before.
+        if file_system.exists(path) and file_system.read(path, 0, len(MARK)) == MARK:
+            continue
+        file = file_system.open(path)
+        try:
+            file.write(0, MARK)
+            file.sync()
+        finally:
+            file.close()
+        file_system.sync_directory(directory)
 
 
 def _make_folder(file_system: FileSystem, directory: str) -> None:

@@ -8,6 +8,7 @@ from twisted.trial.unittest import SynchronousTestCase as TestCase
 
 from mqbroker.storage.disk.nodelock import STATE_ACTIVE, STATE_PAUSED
 from mqbroker.storage.errors import ForeignJournalError, StorageError, StoreLockedError
+from mqbroker.storage.files.folders import JOURNAL_MARK, MARK
 from tests.unit.storage.support import BINDINGS, JOURNAL, Rig, ids, settings
 
 
@@ -161,6 +162,37 @@ class FolderTests(TestCase):
             with self.assertRaisesRegex(ForeignJournalError, "artemis data exp.*mqbroker data imp"):
                 rig.make().open()
             self.assertEqual((rig.disk.operations, rig.disk.list(directory)), (operations, [name]))
+
+    def test_artemis_finds_a_journal_that_it_cannot_read(self) -> None:
+        """Artemis reads files by their suffix, and a version of 1 or 2 in the first four bytes; it removes those below 16 bytes."""
+        for directory, suffix in ((JOURNAL, ".amq"), (BINDINGS, ".bindings")):
+            rig = Rig()
+            rig.start()
+            (name,) = (name for name in rig.disk.list(directory) if name.endswith(suffix))
+            path = f"{directory}/{name}"
+            self.assertEqual(len(rig.disk.read(path)), 4096)
+            self.assertNotIn(int.from_bytes(rig.disk.read(path, 0, 4), "big"), (1, 2))
+            rig.add(rig.queue())
+            rig.crash()
+            rig.stop()
+            before = rig.disk.files()
+            rig.make().open()
+            rig.stop()
+            self.assertEqual(rig.disk.files()[path], before[path])
+
+    def test_a_mark_that_a_crash_has_left_empty_is_written_again(self) -> None:
+        rig = Rig()
+        rig.disk.open(f"{JOURNAL}/{JOURNAL_MARK}").close()
+        rig.start()
+        self.assertEqual(rig.disk.read(f"{JOURNAL}/{JOURNAL_MARK}"), MARK)
+
+    def test_a_mark_that_artemis_has_made_longer_stays(self) -> None:
+        rig = Rig()
+        file = rig.disk.open(f"{JOURNAL}/{JOURNAL_MARK}")
+        file.write(0, MARK + bytes(100))
+        file.close()
+        rig.start()
+        self.assertEqual(rig.disk.size(f"{JOURNAL}/{JOURNAL_MARK}"), len(MARK) + 100)
 
     def test_a_missing_folder_is_an_error_where_it_may_not_be_created(self) -> None:
         with self.assertRaisesRegex(StorageError, "create-bindings-dir"):
