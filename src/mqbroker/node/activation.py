@@ -45,6 +45,9 @@ class Activation(Protocol):
     def seek(self, candidate: Candidate) -> None:
         """Grant it once, now or later, unless :meth:`cease` comes first."""
 
+    def hand_over(self) -> None:
+        """The active broker is about to stop in order: another one is to go on, whatever the configuration says."""
+
     def cease(self) -> None:
         """The broker ends its request, or its activity."""
 
@@ -60,6 +63,9 @@ class ActiveAtOnce:
 
     def seek(self, candidate: Candidate) -> None:
         candidate.granted()
+
+    def hand_over(self) -> None:
+        """Nobody could go on."""
 
     def cease(self) -> None:
         pass

@@ -66,7 +66,9 @@ class ActiveBroker:
             registrar=parts.registrar,
             make_grouping=self._make_grouping,
         )
-        self.others = Others(configuration, self._make_clustering, lambda: parts.clock.call_later(0, stop_wanted))
+        self.others = Others(
+            configuration, self._make_clustering, lambda: parts.clock.call_later(0, stop_wanted), parts.activation.hand_over
+        )
         try:
             security = security_of(settings, recovered, store, parts, self._audit)
             self.server = Server(

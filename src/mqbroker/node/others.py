@@ -19,15 +19,23 @@ if TYPE_CHECKING:
 class Others:
     """Implements :class:`mqbroker.server.cluster_port.OtherBrokers`.
 
-    ``make`` makes the clustering, which is imported only then.  ``stop`` is called when management wants the broker to scale down.
+    ``make`` makes the clustering, which is imported only then.  ``stop`` is called when management wants the broker to scale down or
+    to fail over, and before, for a failover, ``hand_over``.
     """
 
-    def __init__(self, configuration: Configuration, make: Callable[[], Clustering], stop: Callable[[], object]) -> None:
+    def __init__(
+        self,
+        configuration: Configuration,
+        make: Callable[[], Clustering],
+        stop: Callable[[], object],
+        hand_over: Callable[[], object],
+    ) -> None:
         self.clustering: Clustering | None = None
         """None until the configuration or management needs it."""
         self._configuration = configuration
         self._make = make
         self._stop = stop
+        self._hand_over = hand_over
 
     # --- what the server and its management see
 
@@ -52,6 +60,10 @@ class Others:
         if self.clustering is None:
             self.clustering = self._make()
         self.clustering.scale_down_to(replace(known, enabled=True, connectors=connectors))
+        self._stop()
+
+    def fail_over(self) -> None:
+        self._hand_over()
         self._stop()
 
     def problem(self) -> str | None:

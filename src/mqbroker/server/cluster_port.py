@@ -110,5 +110,8 @@ class OtherBrokers(Protocol):
         Raises ValueError for a connector that is not there.
         """
 
+    def fail_over(self) -> None:
+        """Stop this broker in order, for good; its backup goes on."""
+
     def problem(self) -> str | None:
         """A problem that makes the broker not ready, in one line; None without one."""

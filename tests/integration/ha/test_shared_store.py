@@ -84,6 +84,19 @@ class SharedStoreTests(SharedPairCase):
         self.backup.wait_for("AMQ221010")
         self.assertEqual(self.received(BACKUP), ["kept"])
 
+    def test_management_has_the_backup_go_on_and_its_process_ends(self) -> None:
+        connection = self.connect()
+        session = connection.create_session()
+        session.create_producer(session.create_queue("q")).send(session.create_text_message("kept"))
+        requests = session.create_producer(session.create_queue("activemq.management"))
+        request = session.create_text_message("[]")
+        request.set_string_property("_AMQ_ResourceName", "broker")
+        request.set_string_property("_AMQ_OperationName", "forceFailover")
+        requests.send(request)
+        self.assertEqual(self.primary.ended(), 0)
+        self.backup.wait_for("AMQ221010")
+        self.assertEqual(self.received(BACKUP), ["kept"])
+
     def test_a_primary_that_wakes_up_after_it_has_lost_its_lock_ends(self) -> None:
         """The lock file is another one for whoever comes later, as after NFS has forgotten a lock."""
         session = self.connect().create_session()

@@ -42,6 +42,9 @@ class KnownOthers:
     def scale_down_to(self, connector: str | None) -> None:
         raise ValueError("nothing moves messages here")
 
+    def fail_over(self) -> None:
+        raise AssertionError("nobody goes on")
+
     def problem(self) -> str | None:
         return None if self.cluster is None else self.cluster.problem()
 

@@ -53,6 +53,9 @@ class GrantedLater:
         self.candidate = candidate
         self.granted = candidate.granted
 
+    def hand_over(self) -> None:
+        """Nobody could go on."""
+
     def cease(self) -> None:
         self.ceased += 1
         self.granted = None

@@ -39,14 +39,14 @@ class OthersTests(SynchronousTestCase):
     def setUp(self) -> None:
         self.made: list[PlayedClustering] = []
         self.failure: Exception | None = None
-        self.stops: list[bool] = []
+        self.stops: list[str] = []
 
     def others(self, **options: Any) -> Others:
         def make() -> Any:
             self.made.append(PlayedClustering(self.failure))
             return self.made[-1]
 
-        return Others(Configuration(**options), make, lambda: self.stops.append(True))
+        return Others(Configuration(**options), make, lambda: self.stops.append("stop"), lambda: self.stops.append("hand over"))
 
     def test_a_broker_alone_has_nothing_to_show(self) -> None:
         others = self.others()
@@ -71,7 +71,11 @@ class OthersTests(SynchronousTestCase):
         others = self.others(scale_down=ScaleDownConfiguration(connectors=("known",)))
         others.scale_down_to("asked")
         found = self.made[0].scale_down.configuration
-        self.assertEqual((found.enabled, found.connectors, others.scales_down, self.stops), (True, ("asked", "known"), True, [True]))
+        self.assertEqual((found.enabled, found.connectors, others.scales_down, self.stops), (True, ("asked", "known"), True, ["stop"]))
+
+    def test_who_asks_for_a_failover_stops_the_broker_that_hands_over(self) -> None:
+        self.others().fail_over()
+        self.assertEqual((self.stops, self.made), (["hand over", "stop"], []))
 
     def test_a_broker_that_stops_at_once_leaves_its_messages_where_they_are(self) -> None:
         others = self.others()

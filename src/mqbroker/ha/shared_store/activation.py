@@ -116,6 +116,10 @@ class SharedStoreActivation:
             log.info("AMQ221034: Waiting to obtain primary lock")
             self._machine.wait_as_primary()
 
+    def hand_over(self) -> None:
+        log.info("this broker stops, and another one goes on with its folder")
+        self._folder.hands_over = True
+
     def cease(self) -> None:
         if self._machine.state() == wanting.name:
             self._run(self._folder.want_no_more, lambda _: None)

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from mqclient.protocol.topology import TopologyMember
 
 
+NO_SEQUENCE = -1
+"""The activation sequence of a broker whose policy counts no activations, as Artemis tells it."""
+
 DUPLICATE_IDS_AT_ONCE = 1_000
 """Duplicate ids from another broker that are stored as one batch."""
 
@@ -232,10 +235,10 @@ BrokerControl.ATTRIBUTES = {
     "GlobalMaxSize": lambda control: control.server.messaging.core.global_memory.max_bytes,
     "DiskStoreUsage": lambda control: control.disk_usage(),
     "Clustered": lambda control: control.server.cluster is not None,
+    # Only an active broker takes requests, whatever it is configured as.
     "Backup": lambda control: False,
-    "SharedStore": lambda control: False,
     "ReplicaSync": lambda control: False,
-    "HAPolicy": lambda control: "Primary Only",
+    "ActivationSequence": lambda control: NO_SEQUENCE,
     "DivertNames": lambda control: control.server.messaging.diverts.names(),
     "BridgeNames": lambda control: bridge_names(control.server),
     "ClusterConnectionNames": lambda control: cluster_connection_names(control.server),
@@ -341,6 +344,7 @@ BrokerControl.OPERATIONS = {
         4,
     ),
     "scaleDown": Operation(BrokerControl.scale_down, 1),
+    "forceFailover": Operation(lambda control: control.server.others.fail_over()),
     "sendQueueInfoToQueue": Operation(BrokerControl.send_queue_info, 2),
     "updateDuplicateIdCache": Operation(BrokerControl.update_duplicate_ids, 2),
     "listUser": Operation(lambda control, name=None: json.dumps(control.users().list(as_text(name))), 0, 1),

@@ -19,6 +19,14 @@ def _connectors(control: ServerResource) -> str:
     return json.dumps([{"name": name, "params": {"host": uri.host, "port": str(uri.port)}} for name, uri in connectors.items()])
 
 
+def _ha_policy(control: ServerResource) -> str:
+    """As Artemis names it."""
+    shared = control.server.configuration.shared_store
+    if shared is None:
+        return "Primary Only"
+    return "Shared Store Backup" if shared.backup else "Shared Store Primary"
+
+
 CONFIGURED_ATTRIBUTES: dict[str, Callable[[ServerResource], Any]] = {
     "AsyncConnectionExecutionEnabled": _configured("async_connection_execution_enabled"),
     "BindingsDirectory": _configured("bindings_directory"),
@@ -62,4 +70,6 @@ CONFIGURED_ATTRIBUTES: dict[str, Callable[[ServerResource], Any]] = {
     "TransactionTimeout": _configured("transaction_timeout"),
     "TransactionTimeoutScanPeriod": _configured("transaction_timeout_scan_period"),
     "ConnectorsAsJSON": _connectors,
+    "HAPolicy": _ha_policy,
+    "SharedStore": lambda control: control.server.configuration.shared_store is not None,
 }

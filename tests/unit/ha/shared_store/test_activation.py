@@ -250,6 +250,24 @@ class FailoverOnShutdownTests(NodeCase):
         third.run(2.0)
         self.assertEqual((third.state, third.queues()), ("active", {"q"}))
 
+    def test_so_it_does_when_management_asks_for_it(self) -> None:
+        for policy in (primary(), backup()):
+            with self.subTest(backup=policy.backup):
+                first = self.node(primary())
+                second = self.node(backup())
+                if policy.backup:
+                    first.files.lose_locks()
+                    second.run(1.0)
+                    first, second = second, self.node(backup())
+                first.queue("q")
+                first.life.active.others.fail_over()
+                first.run()
+                self.assertEqual(first.stops_wanted, 1)
+                self.assertTrue(first.stop())
+                second.run(2.0)
+                self.assertEqual((first.state, second.state, second.queues()), ("stopped", "active", {"q"}))
+                self.disk = SimulatedDisk(random.Random(1))
+
 
 class FailbackTests(NodeCase):
     def taken_over(self, **options: Any) -> tuple[Node, Node]:
