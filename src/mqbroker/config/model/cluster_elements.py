@@ -267,7 +267,7 @@ def _refused(name: str, description: str, inside: str, reason: str = NO_HA) -> B
     return Block(name, description, support=Support.REFUSED, reason=reason, text=kinds.OPTIONAL_TEXT, inside=tuple(inside.split()))
 
 
-FAILOVER_ON_SHUTDOWN = flag("failover-on-shutdown", "A backup takes over also after an orderly stop.")
+FAILOVER_ON_SHUTDOWN = flag("failover-on-shutdown", "A backup takes over also after an orderly stop.", beans=("failoverOnServerShutdown",))
 SHARED_PRIMARY = Block(
     "primary",
     "Is active whenever it runs and, after a failure, has got the folder back.",

@@ -12,10 +12,10 @@ from functools import partial
 from mqbroker.config.broker_xml.bean_names import BeanReader, folded
 from mqbroker.config.broker_xml.reader import Content
 from mqbroker.config.model.blocks import ADDRESSES, CORE, OLD_PERMISSIONS, PERMISSIONS, QUEUE, SECURITY_SETTINGS
-from mqbroker.config.model.cluster_elements import GROUPING_HANDLER, NO_HA, SCALE_DOWN
+from mqbroker.config.model.cluster_elements import GROUPING_HANDLER, HA_POLICY, SCALE_DOWN
 from mqbroker.config.problems import Findings
 from mqbroker.config.properties.entries import Entry
-from mqbroker.config.schema.model import Block, honoured
+from mqbroker.config.schema.model import Block, Support, honoured
 from mqbroker.config.schema.values import NAMES, ROUTING_TYPE
 
 _REFUSED_FAMILIES = {
@@ -37,6 +37,20 @@ _NAMED_FAMILIES = {
     "discoveryGroupConfigurations": ("discovery-groups", "discovery-group", "name.property"),
 }
 """First names of keys, the elements whose values they give, and how such a key goes on."""
+
+_POLICIES = {
+    "PRIMARY_ONLY": ("primary-only",),
+    "SHARED_STORE_PRIMARY": ("shared-store", "primary"),
+    "SHARED_STORE_BACKUP": ("shared-store", "backup"),
+    "REPLICATION_PRIMARY_QUORUM_VOTING": ("replication", "primary"),
+    "REPLICATION_BACKUP_QUORUM_VOTING": ("replication", "backup"),
+    "REPLICATION_PRIMARY_LOCK_MANAGER": ("replication", "primary", "manager"),
+    "REPLICATION_BACKUP_LOCK_MANAGER": ("replication", "backup", "manager"),
+    "COLOCATED": ("shared-store", "colocated"),
+}
+"""Values of ``HAPolicyConfiguration``, and the elements that they stand for in ``ha-policy``."""
+_OLD_POLICIES = {"LIVE_ONLY": "PRIMARY_ONLY"}
+_SCALE_DOWN = "scaleDownConfiguration"
 
 _ENDPOINTS = ("endpointfactory", "broadcastendpointfactory", "endpointfactoryconfiguration", "broadcastendpointfactoryconfiguration")
 _TRANSFORMER = "transformerConfiguration"
@@ -189,13 +203,47 @@ class _Overrides:
 
     def _ha(self, entry: Entry) -> None:
         if len(entry.path) == 1:
-            if folded(entry.value) not in ("primaryonly", "liveonly"):
-                self._beans.error(entry, f"{entry.path[0]} ({entry.value}) cannot be used: {NO_HA}; expected PRIMARY_ONLY")
-        elif folded(entry.path[1]) != "scaledownconfiguration":
-            self._beans.unknown(entry, entry.path[1], ["scaleDownConfiguration"])
+            self._policy(entry)
+            return
+        content, block = self._role(entry)
+        scale_down = block.child("scale-down")
+        if scale_down is not None and folded(entry.path[1]) == folded(_SCALE_DOWN):
+            if scale_down.support is Support.REFUSED:
+                self._beans.error(entry, f"{'.'.join(entry.path)} cannot be used: {scale_down.reason}")
+            else:
+                self._single(content, SCALE_DOWN, entry, f"{entry.path[0]}.{_SCALE_DOWN}.property", 2)
+        elif len(entry.path) == 2:
+            self._set(content, entry, entry.path[1], block, () if scale_down is None else (_SCALE_DOWN,))
         else:
-            policy = next(self._core.all("ha-policy", "live-only"), None) or self._outer(entry, "ha-policy", "primary-only")
-            self._single(policy, SCALE_DOWN, entry, f"{entry.path[0]}.scaleDownConfiguration.property", 2)
+            self._beans.unknown(entry, ".".join(entry.path[1:]), [])
+
+    def _policy(self, entry: Entry) -> None:
+        """Another policy, with nothing of the one that was there."""
+        known = {folded(name): path for name, path in _POLICIES.items()}
+        known |= {folded(old): _POLICIES[name] for old, name in _OLD_POLICIES.items()}
+        path = known.get(folded(entry.value))
+        if path is None:
+            self._beans.error(entry, f"{entry.path[0]}: {entry.value!r} is not valid: expected {', '.join(_POLICIES)}")
+            return
+        block = HA_POLICY
+        for name in path:
+            block = block.block(name)
+            if block.support is Support.REFUSED:
+                self._beans.error(entry, f"{entry.path[0]} ({entry.value}) cannot be used: {block.reason}")
+                return
+        policy = self._outer(entry, "ha-policy")
+        policy.inside.clear()
+        policy.one((entry.file, entry.line), *path)
+
+    def _role(self, entry: Entry) -> tuple[Content, Block]:
+        """What is said of this broker in ``ha-policy``, and the table for it."""
+        content, block = self._outer(entry, "ha-policy"), HA_POLICY
+        if not content.inside:
+            content.one((entry.file, entry.line), "primary-only")
+        while content.inside and content.inside[0][0] != SCALE_DOWN.name:
+            name, content = content.inside[0]
+            block = block.block(name)
+        return content, block
 
     def _single(self, outer: Content, block: Block, entry: Entry, expected: str, position: int) -> None:
         """A block that is there once: it has no name in the key."""

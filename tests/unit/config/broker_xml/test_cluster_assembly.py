@@ -567,13 +567,74 @@ class PropertyTests(ConfigurationTestCase):
             ("divertConfigurations.d.transformerConfiguration.properties.k=v", "<transformer> lacks <class-name>"),
             ("divertConfigurations.d.a.b=1", "there is no property a.b"),
             ("groupingHandlerConfiguration.typ=LOCAL", "did you mean type?"),
-            ("HAPolicyConfiguration=SHARED_STORE_PRIMARY", "high availability is not there yet"),
+            ("HAPolicyConfiguration=COLOCATED", "high availability is not there yet"),
             ("HAPolicyConfiguration.x=1", "there is no property x"),
             ("HAPolicyConfiguration.scaleDownConfiguration.x=1", "there is no property x"),
             ("bridgeConfigurations.b.queueName=q", "bridge b has nowhere to go"),
         ):
             with self.subTest(line=line):
                 error = self.assertRaises(ConfigurationError, self.with_properties, f"# one\n{line}\n")
+                self.assertIn(expected, str(error))
+                self.assertIn("/b.properties:2: ", str(error))
+
+    def test_policies_of_high_availability(self) -> None:
+        for lines, expected in (
+            ("=SHARED_STORE_PRIMARY", SharedStoreConfiguration(False)),
+            (
+                "=SHARED_STORE_PRIMARY\n.failoverOnServerShutdown=true\n.waitForActivation=false",
+                SharedStoreConfiguration(False, failover_on_shutdown=True, wait_for_activation=False),
+            ),
+            (
+                "=SHARED_STORE_BACKUP\n.failoverOnServerShutdown=true\n.restartBackup=false\n.allowFailBack=false",
+                SharedStoreConfiguration(True, failover_on_shutdown=True, restart_backup=False, allow_failback=False),
+            ),
+            ("=PRIMARY_ONLY", None),
+        ):
+            for policy in ("", "<primary-only><scale-down/></primary-only>", "<shared-store><backup/></shared-store>"):
+                with self.subTest(lines=lines, policy=policy):
+                    text = "\n".join(f"HAPolicyConfiguration{line}" for line in lines.split("\n"))
+                    found = self.with_properties(text, f"{BASE}<ha-policy>{policy}</ha-policy>" if policy else BASE).configuration
+                    self.assertEqual((found.shared_store, found.scale_down), (expected, None))
+
+    def test_the_policy_of_the_file_can_be_changed(self) -> None:
+        for role, expected in (
+            ("<shared-store><slave><allow-failback>false</allow-failback></slave></shared-store>", True),
+            ("<shared-store><primary/></shared-store>", False),
+        ):
+            found = self.with_properties(
+                "HAPolicyConfiguration.failoverOnServerShutdown=true", f"{BASE}<ha-policy>{role}</ha-policy>"
+            ).configuration.shared_store
+            self.assertEqual(found, SharedStoreConfiguration(expected, failover_on_shutdown=True, allow_failback=not expected))
+        found = parse_configuration(
+            document(BASE),
+            substitutions={
+                "brokerconfig.HAPolicyConfiguration": "SHARED_STORE_BACKUP",
+                "brokerconfig.HAPolicyConfiguration.restartBackup": "false",
+            },
+        ).configuration.shared_store
+        self.assertEqual(found, SharedStoreConfiguration(True, restart_backup=False))
+
+    def test_mistakes_in_policies(self) -> None:
+        for first, line, expected in (
+            (
+                "HAPolicyConfiguration=SHARED_STORE_PRIMARY",
+                "HAPolicyConfiguration.restartBackup=true",
+                "there is no property restartBackup",
+            ),
+            ("HAPolicyConfiguration=SHARED_STORE_BACKUP", "HAPolicyConfiguration.alowFailBack=true", "did you mean allowFailback?"),
+            ("HAPolicyConfiguration=SHARED_STORE_BACKUP", "HAPolicyConfiguration.restartBackup=x", "'x' is not valid"),
+            ("HAPolicyConfiguration=SHARED_STORE_BACKUP", "HAPolicyConfiguration.restartBackup.x=x", "no property restartBackup.x"),
+            (
+                "HAPolicyConfiguration=SHARED_STORE_BACKUP",
+                "HAPolicyConfiguration.scaleDownConfiguration.enabled=true",
+                "scale-down of a backup is not there yet",
+            ),
+            ("", "HAPolicyConfiguration=-", "expected PRIMARY_ONLY, SHARED_STORE_PRIMARY"),
+            ("", "HAPolicyConfiguration=REPLICATION_PRIMARY_LOCK_MANAGER", "high availability is not there yet"),
+            ("", "HAPolicyConfiguration=REPLICATION_PRIMARY_QUORUM_VOTING", "high availability is not there yet"),
+        ):
+            with self.subTest(line=line):
+                error = self.assertRaises(ConfigurationError, self.with_properties, f"{first or '#'}\n{line}\n")
                 self.assertIn(expected, str(error))
                 self.assertIn("/b.properties:2: ", str(error))
 
