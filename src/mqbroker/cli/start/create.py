@@ -19,10 +19,6 @@ from mqbroker.cli.status import BadUsage, CommandError
 from mqbroker.messaging.routing.remote import LoadBalancing
 
 _NOT_YET: Final = {
-    "shared_store": "creating one of a pair is",
-    "replicated": "creating one of a pair is",
-    "backup": "creating one of a pair is",
-    "failover_on_shutdown": "creating one of a pair is",
     "jdbc": "a database store is",
     "journal_retention": "journal retention is",
     "ping": "the network check is",
@@ -125,6 +121,14 @@ _options_not_yet = together(
 @click.option(
     "--cluster-password", default=None, help="Password of the cluster user, the same on all brokers. Asked for with --clustered if missing."
 )
+@click.option(
+    "--shared-store", is_flag=True, help="Share the folder of --data with other brokers, of which one is active. Implies --clustered."
+)
+@click.option("--replicated", is_flag=True, help="Have a copy of the data on another broker, which may take over. Implies --clustered.")
+@click.option(
+    "--backup", "--slave", "backup", is_flag=True, help="With --shared-store or --replicated: be the backup. Default: be the primary."
+)
+@click.option("--failover-on-shutdown", is_flag=True, help="With --shared-store: another broker goes on also after an orderly stop.")
 @click.option("--force", is_flag=True, help="Overwrite the configuration of an existing instance. Its data is kept.")
 @click.option("--silent", is_flag=True, help="Ask nothing. Defaults: user admin, password admin, login required.")
 @click.option("--verbose", is_flag=True, help="Print every file that is written.")
@@ -150,6 +154,10 @@ def create(directory: Path, **options: Any) -> None:
         without_effect = [name for name in without_effect if name != "--java-options"]
     if without_effect:
         click.echo(f"Without effect here: {', '.join(without_effect)}")
+    if settings.shared_store:
+        click.echo(
+            f"All brokers of the pair need the same data folder, on storage that each of them reaches: --data {folder / settings.data}"
+        )
     script = shlex.quote(str(folder / "bin" / "mqbroker"))
     service = shlex.quote(str(folder / "bin" / "mqbroker-service"))
     click.echo(f"\nStart the broker with:\n\n   {script} run\n\nor in the background with:\n\n   {service} start\n")
@@ -164,12 +172,13 @@ def _refuse_what_is_not_there(options: dict[str, Any]) -> None:
 
 
 def _settings(directory: Path, options: dict[str, Any]) -> InstanceSettings:
+    _check_pair(options)
     port = options["default_port"] + options["port_offset"]
     if port > 65535:
         raise BadUsage(f"--port-offset: {options['default_port']} + {options['port_offset']} is more than 65535")
     asking = sys.stdin.isatty() and not options["silent"]
     static = _connectors(options["static_cluster"] or "")
-    clustered = options["clustered"] or bool(static)
+    clustered = options["clustered"] or bool(static) or options["shared_store"] or options["replicated"]
     host, cluster_user, cluster_password = options["host"], options["cluster_user"], options["cluster_password"]
     if clustered:
         if host == "0.0.0.0":
@@ -207,6 +216,19 @@ def _settings(directory: Path, options: dict[str, Any]) -> InstanceSettings:
         "java_properties": [word for word in _java_words(options) if word.startswith("-D")],
     }
     return InstanceSettings(**{name: options[name] for name in names} | computed)
+
+
+def _check_pair(options: Mapping[str, Any]) -> None:
+    """Raises BadUsage for options of high availability that contradict each other."""
+    shared, replicated = options["shared_store"], options["replicated"]
+    if shared and replicated:
+        raise BadUsage("--replicated: with --shared-store there are no copies; leave one of the two out")
+    if options["backup"] and not (shared or replicated):
+        raise BadUsage("--backup: a backup of what? Add --shared-store or --replicated")
+    if options["failover_on_shutdown"] and not shared:
+        raise BadUsage("--failover-on-shutdown is for brokers with --shared-store")
+    if options["disable_persistence"] and (shared or replicated):
+        raise BadUsage("--disable-persistence: without data on disk there is nothing that another broker could go on with")
 
 
 def _java_words(options: Mapping[str, Any]) -> list[str]:

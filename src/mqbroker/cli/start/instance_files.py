@@ -66,6 +66,10 @@ class InstanceSettings:
     static_cluster: Sequence[str]
     max_hops: int
     message_load_balancing: str
+    shared_store: bool
+    replicated: bool
+    backup: bool
+    failover_on_shutdown: bool
     salt: bytes
     python: str
     java_properties: Sequence[str] = ()
@@ -157,7 +161,7 @@ def _broker_xml(settings: InstanceSettings) -> str:
       <acceptors>
          <acceptor name="artemis">tcp://{escape(host)}:{settings.port}?tcpSendBufferSize=1048576;tcpReceiveBufferSize=1048576;protocols=CORE</acceptor>
       </acceptors>
-{_cluster(settings, host)}
+{_cluster(settings, host)}{_ha_policy(settings)}
       <security-settings>
          <security-setting match="#">
 {permissions}
@@ -236,6 +240,35 @@ def _cluster(settings: InstanceSettings, host: str) -> str:
       </cluster-connections>
 """
     )
+
+
+def _ha_policy(settings: InstanceSettings) -> str:
+    """The policy that ``artemis create`` writes."""
+    role = "backup" if settings.backup else "primary"
+    if settings.shared_store:
+        return f"""
+      <ha-policy>
+         <shared-store>
+            <{role}>
+               <failover-on-shutdown>{_flag(settings.failover_on_shutdown)}</failover-on-shutdown>
+            </{role}>
+         </shared-store>
+      </ha-policy>
+"""
+    if settings.replicated:
+        inside = "<backup/>"
+        if not settings.backup:
+            inside = """<primary>
+               <vote-on-replication-failure>true</vote-on-replication-failure>
+            </primary>"""
+        return f"""
+      <ha-policy>
+         <replication>
+            {inside}
+         </replication>
+      </ha-policy>
+"""
+    return ""
 
 
 _GROUPS: Final = """

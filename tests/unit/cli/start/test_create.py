@@ -10,6 +10,7 @@ from mqbroker.cli.status import BadUsage
 from mqbroker.config.instance.instance import read_instance
 from mqbroker.config.instance.jaas import parse_login_config
 from mqbroker.config.masking import verify_password
+from mqbroker.config.model.cluster import SharedStoreConfiguration
 from mqbroker.config.model.configuration import Configuration
 from mqbroker.config.parse import load_configuration
 from mqclient.protocol.discovery import UdpEndpoint
@@ -53,7 +54,7 @@ class CreateTests(CreateCase):
         self.assertIn("<name>second</name>", (folder / "etc" / "broker.xml").read_text())
 
     def test_variants_that_are_not_there_are_refused_before_anything_is_written(self) -> None:
-        for option in (["--replicated"], ["--shared-store"], ["--backup"], ["--failover-on-shutdown"], ["--jdbc"]):
+        for option in (["--jdbc"], ["--journal-retention", "7"], ["--ping", "10.0.0.1"]):
             folder, result = self.create(*option)
             self.assertEqual(result.status, 2, option)
             self.assertIn("not supported", result.err)
@@ -72,6 +73,50 @@ class CreateTests(CreateCase):
         (broadcast,) = found.broadcast_groups
         self.assertEqual((broadcast.endpoint, broadcast.connectors, broadcast.broadcast_period), (endpoint, ("artemis",), 5000))
         self.assertEqual(found.discovery_groups["dg-group1"].endpoint, endpoint)
+
+    def test_brokers_that_share_their_store(self) -> None:
+        for options, expected in (
+            (("--shared-store",), SharedStoreConfiguration(False)),
+            (("--shared-store", "--backup"), SharedStoreConfiguration(True)),
+            (("--shared-store", "--slave"), SharedStoreConfiguration(True)),
+            (("--shared-store", "--failover-on-shutdown"), SharedStoreConfiguration(False, failover_on_shutdown=True)),
+            (("--shared-store", "--backup", "--failover-on-shutdown"), SharedStoreConfiguration(True, failover_on_shutdown=True)),
+        ):
+            with self.subTest(options=options):
+                data = str(Path(self.mktemp()).absolute())
+                folder, result = self.create(*options, "--silent", "--data", data)
+                self.assertEqual(result.status, 0, result.err)
+                self.assertIn(f"--data {data}\n", result.out)
+                found = self.loaded(folder)
+                self.assertEqual((found.shared_store, found.scale_down), (expected, None))
+                self.assertEqual([each.name for each in found.cluster_connections], ["my-cluster"])
+                self.assertEqual(found.journal_directory, f"{data}/journal")
+
+    def test_a_primary_and_a_replica(self) -> None:
+        for options, expected in (
+            (("--replicated",), "<primary><vote-on-replication-failure>true</vote-on-replication-failure></primary>"),
+            (("--replicated", "--backup"), "<backup/>"),
+        ):
+            folder, result = self.create(*options, "--silent")
+            self.assertEqual(result.status, 0, result.err)
+            text = "".join((folder / "etc" / "broker.xml").read_text().split())
+            self.assertIn("".join(f"<ha-policy><replication>{expected}</replication></ha-policy>".split()), text)
+            self.assertIn("<cluster-connectionname=", text)
+
+    def test_a_pair_that_makes_no_sense(self) -> None:
+        for options, named in (
+            (("--shared-store", "--replicated"), "--replicated"),
+            (("--backup",), "--backup"),
+            (("--failover-on-shutdown",), "--failover-on-shutdown"),
+            (("--replicated", "--failover-on-shutdown"), "--failover-on-shutdown"),
+            (("--shared-store", "--disable-persistence"), "--disable-persistence"),
+            (("--replicated", "--disable-persistence"), "--disable-persistence"),
+        ):
+            with self.subTest(options=options):
+                folder, result = self.create(*options, "--silent")
+                self.assertEqual(result.status, 2)
+                self.assertIn(named, result.err)
+                self.assertFalse(folder.exists())
 
     def test_a_cluster_of_known_brokers(self) -> None:
         urls = "tcp://h1:61616,tcp://h2:61617?sslEnabled=true&verifyHost=true"
