@@ -5,9 +5,19 @@ from __future__ import annotations
 import os
 import subprocess
 from pathlib import Path
+from xml.etree import ElementTree
 
 from mqbroker.config.parse import load_configuration
 from tests.unit.cli.start.test_create import CreateCase
+
+FIXTURES = Path(__file__).parents[2] / "config" / "fixtures"
+CORE = "{urn:activemq:core}"
+
+
+def content(element: ElementTree.Element) -> object:
+    """Everything but blanks and comments."""
+    inside = [content(child) for child in element if isinstance(child.tag, str)]
+    return element.tag, dict(element.attrib), (element.text or "").strip(), inside
 
 
 class FileTests(CreateCase):
@@ -22,6 +32,25 @@ class FileTests(CreateCase):
         self.assertEqual(configuration.name, "a<b")
         self.assertEqual([(acceptor.host, acceptor.port) for acceptor in configuration.acceptors], [("127.0.0.1", 61619)])
         self.assertEqual({address.name for address in configuration.addresses}, {"DLQ", "ExpiryQueue", "q1", "q2", "x&y"})
+
+    def test_a_pair_is_what_artemis_makes(self) -> None:
+        """The fixtures are instances that ``artemis create`` has made with the same options."""
+        for name, options in (
+            ("shared", ("--shared-store", "--failover-on-shutdown")),
+            ("sharedbackup", ("--shared-store", "--backup")),
+            ("replicated", ("--replicated",)),
+            ("replbackup", ("--replicated", "--backup")),
+        ):
+            with self.subTest(name=name):
+                folder, _ = self.create(*options, "--silent")
+                for path in ("ha-policy", "cluster-connections", "broadcast-groups", "discovery-groups", "connectors"):
+                    made, expected = (
+                        ElementTree.parse(file).getroot().find(f"{CORE}core/{CORE}{path}")
+                        for file in (folder / "etc" / "broker.xml", FIXTURES / name / "etc" / "broker.xml")
+                    )
+                    assert made is not None
+                    assert expected is not None
+                    self.assertEqual(content(made), content(expected))
 
     def test_secrets_are_for_the_owner_only(self) -> None:
         folder, _ = self.create()
