@@ -14,6 +14,7 @@ from twisted.internet.defer import Deferred
 from twisted.internet.threads import deferToThreadPool
 from twisted.logger import Logger
 
+from mqbroker.availability import start_warnings
 from mqbroker.config.instance.broker_settings import BrokerSettings as BrokerSettings
 from mqbroker.listening import Listeners
 from mqbroker.messaging.administration.disk_guard import DiskSpace
@@ -33,7 +34,6 @@ from mqbroker.process.localfs import LocalFileSystem, replace_file
 from mqbroker.process.loop_watch import WatchThread
 from mqbroker.process.memory_limits import default_global_max_size
 from mqbroker.process.memory_return import MemoryReturn, trim_heap
-from mqbroker.process.mounts import nfs_remarks, read_mounts
 from mqbroker.process.threads import ThreadedDiskWriter
 
 if TYPE_CHECKING:
@@ -188,10 +188,8 @@ class Broker:
         """Start, and listen.  Raises :class:`StartError`; nothing is left open then."""
         for warning in self.settings.warnings:
             log.warn("{text}", text=str(warning))
-        folder = self.data_directory
-        if folder is not None and self.settings.configuration.shared_store is not None:
-            for remark in nfs_remarks(os.path.realpath(folder), read_mounts()):
-                log.warn("{text}", text=remark)
+        for remark in start_warnings(self.settings):
+            log.warn("{text}", text=remark)
         self._life.start()
 
     @property

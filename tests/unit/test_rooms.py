@@ -78,6 +78,7 @@ ORDER: Mapping[str, Sequence[str]] = {
         "server",
         "cluster",
         "ha",
+        "availability",
         "checks",
         "node",
         "listening",

@@ -28,7 +28,7 @@ root = LazyGroup(
         "reader": ("mqbroker.cli.root:reader", "List and remove the readers of queues."),
         "cluster": ("mqbroker.cli.cluster.cluster:cluster", "Show members, links and backlog of a cluster, or draw them."),
         "demo": ("mqbroker.cli.root:demo", "Show on this machine what a cluster does."),
-        "check": ("mqbroker.cli.root:check", "Check a node, a queue or a configuration file."),
+        "check": ("mqbroker.cli.root:check", "Check a node, a queue, a configuration file or its high availability."),
         "user": ("mqbroker.cli.root:user", "Add, change, remove and list users."),
         "data": ("mqbroker.cli.root:data", "Print, export, import and recover stored messages."),
         "mask": ("mqbroker.cli.mask:mask", "Print a password masked or hashed, for a configuration file."),
@@ -87,6 +87,7 @@ check = LazyGroup(
     {
         "node": ("mqbroker.cli.check.check:node", "Check a node."),
         "queue": ("mqbroker.cli.check.check:queue", "Check a queue."),
+        "ha": ("mqbroker.cli.check.check_ha:ha", "Add up how long a takeover takes."),
         "config": ("mqbroker.cli.check.check_config:config", "Check a broker.xml without starting a broker."),
     },
 )

@@ -6,6 +6,7 @@ Source: the Artemis manual, chapter "High Availability and Failover", shared sto
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from pathlib import Path
 
 _WANTED = ("sync", "noac", "soft", "lookupcache=none")
@@ -22,8 +23,40 @@ def read_mounts() -> str:
         return ""
 
 
-def nfs_remarks(folder: str, mounts: str) -> list[str]:
-    """Sentences for the log about the NFS mount of ``folder``, an absolute path without links; none when it is on something else."""
+@dataclass(frozen=True, slots=True)
+class NfsMount:
+    """``place`` is where it is mounted, ``missing`` the options that are wanted, with commas between.
+
+    ``timeo`` (tenths of a second) and ``retrans`` are None where the system does not tell them.
+    """
+
+    place: str
+    missing: str
+    timeo: int | None
+    retrans: int | None
+
+    @property
+    def wait(self) -> tuple[str, float] | None:
+        """How long a server that does not answer goes unnoticed: the options that say it, and seconds."""
+        if self.timeo is None or self.retrans is None:
+            return None
+        return f"timeo={self.timeo} x retrans={self.retrans} of {self.place}", self.timeo / 10 * self.retrans
+
+    def remarks(self) -> list[str]:
+        """Sentences for the log."""
+        remarks = []
+        if self.missing:
+            remarks.append(
+                f"{self.place}: a shared folder on NFS needs the mount options {self.missing}: without them a lost lock is noticed late"
+            )
+        if self.wait is not None:
+            options, seconds = self.wait
+            remarks.append(f"{self.place}: a server that does not answer is noticed after {seconds:g} s ({options})")
+        return remarks
+
+
+def nfs_mount(folder: str, mounts: str) -> NfsMount | None:
+    """The NFS mount of ``folder``, an absolute path without links; None when it is on something else."""
     found = ("", "", "")
     for line in mounts.splitlines():
         fields = [_ESCAPED.sub(lambda match: chr(int(match[1], 8)), field) for field in line.split(" ")]
@@ -32,15 +65,8 @@ def nfs_remarks(folder: str, mounts: str) -> list[str]:
             found = fields[1], fields[2], fields[3]
     place, kind, text = found
     if not kind.startswith("nfs"):
-        return []
+        return None
     options = text.split(",")
-    remarks = []
-    missing = ",".join(option for option in _WANTED if option not in options)
-    if missing:
-        remarks.append(f"{place}: a shared folder on NFS needs the mount options {missing}: without them a lost lock is noticed late")
     values = dict(option.partition("=")[::2] for option in options)
-    timeout, attempts = values.get("timeo", ""), values.get("retrans", "")
-    if timeout.isdecimal() and attempts.isdecimal():
-        seconds = int(timeout) / 10 * int(attempts)
-        remarks.append(f"{place}: a server that does not answer is noticed after {seconds:g} s (timeo {timeout} x retrans {attempts})")
-    return remarks
+    numbers = [int(value) if value.isdecimal() else None for value in (values.get("timeo", ""), values.get("retrans", ""))]
+    return NfsMount(place, ",".join(option for option in _WANTED if option not in options), *numbers)

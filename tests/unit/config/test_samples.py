@@ -11,6 +11,7 @@ from mqbroker.config.model.cluster import ClusterConnectionConfiguration, Shared
 from mqbroker.config.model.configuration import Configuration
 from mqbroker.config.parse import load_configuration
 from mqbroker.config.properties.properties import parse_properties
+from mqbroker.ha.detection import detection
 from mqclient.urls import parse_connection_url
 
 CONFIG = Path(__file__).parents[3] / "config"
@@ -91,6 +92,13 @@ class SampleTests(SynchronousTestCase):
             self.assertEqual(str(own.connectors[own.name]), str(other.connectors[own.name]))
             self.assertEqual(own.connectors[own.name].port, own.acceptors[0].port)
             self.assertEqual({uri.host for uri in [*own.acceptors, *own.connectors.values()]}, {LOOPBACK})
+
+    def test_a_dead_broker_of_a_pair_is_replaced_soon(self) -> None:
+        for name, each in self.nodes(PAIR).items():
+            result = detection(each, None)
+            assert result is not None
+            self.assertEqual(result.warnings, [], name)
+            self.assertLess(max(delay.seconds for delay in result.delays), 5.0)
 
     def test_clients_find_them(self) -> None:
         for folder in (*FOLDERS, PAIR):

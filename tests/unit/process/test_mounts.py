@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.process.mounts import nfs_remarks, read_mounts
+from mqbroker.process.mounts import nfs_mount, read_mounts
 
 MOUNTS = """\
 /dev/vda / ext4 rw,relatime 0 0
@@ -14,20 +14,31 @@ broken
 """
 
 
+def remarks(folder: str) -> list[str]:
+    found = nfs_mount(folder, MOUNTS)
+    assert found is not None
+    return found.remarks()
+
+
 class MountTests(SynchronousTestCase):
     def test_missing_options_and_the_time_of_detection_are_told(self) -> None:
-        options, time = nfs_remarks("/data/broker/journal", MOUNTS)
+        options, time = remarks("/data/broker/journal")
         self.assertIn("/data: a shared folder on NFS needs the mount options sync,noac,soft,lookupcache=none", options)
         self.assertIn("noticed after 120 s", time)
 
     def test_a_mount_as_the_manual_asks_for_is_only_timed(self) -> None:
-        (time,) = nfs_remarks("/data/good one/journal", MOUNTS)
+        (time,) = remarks("/data/good one/journal")
         self.assertIn("/data/good one: a server that does not answer is noticed after 5 s", time)
 
     def test_other_file_systems_are_not_judged(self) -> None:
         for folder in ("/srv/journal", "/database", "/later/journal"):
-            self.assertEqual(nfs_remarks(folder, MOUNTS), [])
-        self.assertEqual(nfs_remarks("/srv", ""), [])
+            self.assertIsNone(nfs_mount(folder, MOUNTS))
+        self.assertIsNone(nfs_mount("/srv", ""))
+
+    def test_a_mount_without_times(self) -> None:
+        found = nfs_mount("/x", "filer:/a /x nfs4 sync,noac,soft,lookupcache=none,timeo=50 0 0")
+        assert found is not None
+        self.assertEqual((found.wait, found.remarks()), (None, []))
 
     def test_the_mounts_of_this_machine_can_be_read(self) -> None:
-        self.assertEqual(nfs_remarks("/", read_mounts()), [])
+        self.assertIsNone(nfs_mount("/", read_mounts()))

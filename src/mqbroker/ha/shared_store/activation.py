@@ -127,7 +127,9 @@ class SharedStoreActivation:
 
     def _too_late(self) -> None:
         self._deadline = None
-        self._candidate.lost(f"the folder was not free within journal-lock-acquisition-timeout, {self._timeout_ms} ms")
+        reason = f"the folder was not free within journal-lock-acquisition-timeout, {self._timeout_ms} ms"
+        log.error("AMQ224000: the broker cannot become active: {reason}", reason=reason)
+        self._candidate.lost(reason)
 
     # --- the work of the states
 
@@ -180,7 +182,7 @@ class SharedStoreActivation:
 
     def _watched(self, wanted: bool) -> None:
         if wanted and self._backup and self._policy.allow_failback and self._presence.other_backup():
-            log.info("the primary is back: this backup gives way to it")
+            log.info("AMQ221008: the primary is back: this backup gives way to it")
             self._folder.hands_over = True
             self._candidate.give_way(self._policy.restart_backup)
         else:

@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 from types import SimpleNamespace
 
-from mqbroker.config.model.cluster import SharedStoreConfiguration
 from mqbroker.server.management.broker_control import BrokerControl
 from mqbroker.server.management.queue_control import QueueControl
-from mqclient.urls import TransportUri
 from mqclient.wire import packets as wire
 from tests.unit.server.management.test_service import REPLIES, ManagementCase
 
@@ -34,27 +32,8 @@ class BrokerControlTests(ManagementCase):
         (producer,) = json.loads(self.call("broker", "listProducersInfoAsJSON"))
         self.assertEqual((producer["sessionID"], producer["destination"]), (self.session.name, "q"))
 
-    def test_the_policy_of_high_availability_has_the_names_of_artemis(self) -> None:
-        for policy, name in (
-            (None, "Primary Only"),
-            (SharedStoreConfiguration(False), "Shared Store Primary"),
-            (SharedStoreConfiguration(True), "Shared Store Backup"),
-        ):
-            self.world.configuration.shared_store = policy
-            self.assertEqual(self.call("broker", "getHAPolicy"), name)
-            self.assertEqual(self.call("broker", "isSharedStore"), policy is not None)
-            # Whoever answers is active, and a shared store has no replica.
-            for operation, value in (("isActive", True), ("isStarted", True), ("isBackup", False), ("isReplicaSync", False)):
-                self.assertIs(self.call("broker", operation), value)
-            self.assertEqual(self.call("broker", "getActivationSequence"), -1)
-
     def test_a_failover_is_answered_before_it_begins(self) -> None:
         asked: list[bool] = []
         self.world.server.others = SimpleNamespace(fail_over=lambda: asked.append(True))
         self.assertIsNone(self.call("broker", "forceFailover"))
         self.assertEqual(asked, [True])
-
-    def test_connectors_are_told_without_their_passwords(self) -> None:
-        self.world.configuration.connectors["c"] = TransportUri("tcp", "h", 7, {"keyStorePassword": "p"})
-        found = json.loads(self.attribute("broker", "ConnectorsAsJSON"))
-        self.assertEqual(found, [{"name": "c", "params": {"host": "h", "port": "7"}}])

@@ -1,0 +1,31 @@
+"""What a start and ``mqbroker check ha`` say of the time that a takeover takes with given settings, on this machine."""
+
+from __future__ import annotations
+
+import os
+
+from mqbroker.config.instance.broker_settings import BrokerSettings
+from mqbroker.ha.detection import Detection, Share, detection
+from mqbroker.process.mounts import NfsMount, nfs_mount, read_mounts
+
+
+def settings_detection(settings: BrokerSettings, mounts: str) -> Detection | None:
+    """None for a broker without anybody that could go on."""
+    mount = shared_mount(settings, mounts)
+    wait = None if mount is None else mount.wait
+    return detection(settings.configuration, None if wait is None else Share(*wait))
+
+
+def shared_mount(settings: BrokerSettings, mounts: str) -> NfsMount | None:
+    """The NFS mount of the folder that several brokers share."""
+    if settings.configuration.shared_store is None:
+        return None
+    return nfs_mount(os.path.realpath(settings.base / settings.configuration.journal_directory), mounts)
+
+
+def start_warnings(settings: BrokerSettings) -> list[str]:
+    """Sentences for the log of a broker that starts with ``settings``."""
+    mounts = read_mounts()
+    mount, found = shared_mount(settings, mounts), settings_detection(settings, mounts)
+    told = [] if mount is None else mount.remarks()
+    return told if found is None else [*told, *(f"{text}; see 'mqbroker check ha'" for text in found.warnings)]

@@ -1,0 +1,117 @@
+"""How long the silent death of an active broker goes unnoticed, and how long it takes until others go on, added up by setting.
+
+A broker dies silently when its machine or the network does: no connection is closed, and nobody is told.  All times are upper bounds.
+Source: the Artemis manual, chapters "High Availability and Failover" and "Detecting Dead Connections".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from mqbroker.ha.shared_store.activation import LOOK_SECONDS
+
+if TYPE_CHECKING:
+    from mqbroker.config.model.cluster import ClusterConnectionConfiguration, SharedStoreConfiguration
+    from mqbroker.config.model.configuration import Configuration
+
+LIMIT_SECONDS = 10.0
+"""A warning tells of what takes longer."""
+
+BUILT_IN = "built in"
+
+
+class Share(NamedTuple):
+    """The part of one setting in a delay."""
+
+    setting: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Delay:
+    """``what`` is a sentence without its end, such as "A backup takes the folder of a dead broker"."""
+
+    what: str
+    shares: tuple[Share, ...]
+
+    @property
+    def seconds(self) -> float:
+        return sum(share.seconds for share in self.shares)
+
+    def warning(self) -> str | None:
+        """A sentence with the settings to change, the largest share first; None for a delay within the limit."""
+        if self.seconds <= LIMIT_SECONDS:
+            return None
+        told = [share for share in sorted(self.shares, key=lambda share: -share.seconds) if share.seconds]
+        listed = ", ".join(f"{share.setting}: {share.seconds:g} s" for share in told)
+        return f"{self.what} after up to {self.seconds:g} s, more than {LIMIT_SECONDS:g} s ({listed})"
+
+
+@dataclass(frozen=True, slots=True)
+class Detection:
+    """``traps`` are sentences about settings with which nobody goes on, or nobody learns of it."""
+
+    delays: tuple[Delay, ...]
+    traps: tuple[str, ...]
+
+    @property
+    def warnings(self) -> list[str]:
+        return [*self.traps, *filter(None, (delay.warning() for delay in self.delays))]
+
+
+def detection(configuration: Configuration, nfs: Share | None) -> Detection | None:
+    """None for a broker without anybody that could go on.  ``nfs`` is how long a dead file server of the shared folder goes unnoticed."""
+    shared = configuration.shared_store
+    if shared is None:
+        return None
+    delays = [_folder(nfs), *(_link(configuration, connection) for connection in configuration.cluster_connections)]
+    return Detection(tuple(delays), tuple(_traps(configuration, shared)))
+
+
+def _folder(nfs: Share | None) -> Delay:
+    look = Share(f"{BUILT_IN}: a backup looks for the lock", LOOK_SECONDS)
+    return Delay("A backup takes the folder of a dead broker", (look,) if nfs is None else (nfs, look))
+
+
+def _link(configuration: Configuration, connection: ClusterConnectionConfiguration) -> Delay:
+    """What another broker needs until it asks the backup."""
+    pauses = connection.retry_interval, connection.max_retry_interval
+    grows = connection.retry_interval_multiplier > 1 and pauses[0] < pauses[1]
+    shares = (
+        *silence(connection),
+        _connecting(configuration, connection),
+        Share("max-retry-interval" if grows else "retry-interval", pauses[1] / 1000 if grows else min(pauses) / 1000),
+    )
+    return Delay(f"Another broker of the cluster-connection {connection.name} follows to the backup of a dead one", shares)
+
+
+def silence(connection: ClusterConnectionConfiguration) -> tuple[Share, ...]:
+    """How long a link of the cluster connection lasts after its peer has fallen silent.
+
+    The next ping comes within a check period, and stays without an answer for as long, or for the TTL if that is less.
+    """
+    ttl, period = connection.connection_ttl / 1000, connection.check_period / 1000
+    more = period + min(ttl, period) - ttl
+    return Share("connection-ttl", ttl), Share("check-period, beyond connection-ttl", max(more, 0.0))
+
+
+def _connecting(configuration: Configuration, connection: ClusterConnectionConfiguration) -> Share:
+    """The first attempt goes to the dead broker again, and nothing answers it."""
+    connector = configuration.connectors[connection.connector_ref]
+    limit = connector.parameters.get("connect-timeout-millis", "")
+    if limit.isdecimal():
+        return Share(f"connect-timeout-millis of the connector {connector.name}", int(limit) / 1000)
+    return Share("connection-ttl, of an attempt to connect to the dead broker", connection.connection_ttl / 1000)
+
+
+def _traps(configuration: Configuration, shared: SharedStoreConfiguration) -> Iterator[str]:
+    timeout = configuration.journal_lock_acquisition_timeout
+    if shared.backup and timeout >= 0:
+        yield (
+            f"journal-lock-acquisition-timeout: this backup ends after it has waited for {timeout / 1000:g} s, and nobody goes on then "
+            "(-1 waits without a limit)"
+        )
+    if not configuration.cluster_connections:
+        yield "without a cluster-connection clients do not learn of the backup, and a primary that is back does not get its folder back"

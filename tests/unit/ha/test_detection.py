@@ -1,0 +1,115 @@
+"""The time until another broker goes on, added up by setting."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+from twisted.trial.unittest import SynchronousTestCase
+
+from mqbroker.config.model.cluster import ClusterConnectionConfiguration, SharedStoreConfiguration
+from mqbroker.config.model.configuration import Configuration
+from mqbroker.ha.detection import Delay, Detection, Share, detection, silence
+from mqclient.protocol.connection import ConnectionBroken, CoreConnection
+from mqclient.urls import TransportUri
+
+CONNECTOR = TransportUri("tcp", "h", 1, name="own")
+
+
+def found(nfs: Share | None = None, backup: bool = True, timeout: int = -1, connector: TransportUri = CONNECTOR, **link: Any) -> Detection:
+    configuration = Configuration(
+        shared_store=SharedStoreConfiguration(backup),
+        journal_lock_acquisition_timeout=timeout,
+        connectors={"own": connector},
+        cluster_connections=[ClusterConnectionConfiguration("c", "own", **link)],
+    )
+    result = detection(configuration, nfs)
+    assert result is not None
+    return result
+
+
+def shares(delay: Delay) -> dict[str, float]:
+    return {share.setting: share.seconds for share in delay.shares}
+
+
+class SharedStoreTests(SynchronousTestCase):
+    def test_without_a_backup_there_is_nothing_to_add_up(self) -> None:
+        self.assertIsNone(detection(Configuration(), None))
+
+    def test_the_folder_is_taken_at_the_next_look(self) -> None:
+        folder, _ = found().delays
+        self.assertEqual((folder.seconds, folder.warning()), (0.5, None))
+
+    def test_a_dead_file_server_comes_first(self) -> None:
+        folder, _ = found(Share("timeo=600 x retrans=2 of /data", 120.0)).delays
+        self.assertEqual(folder.seconds, 120.5)
+        self.assertIn(
+            "A backup takes the folder of a dead broker after up to 120.5 s, more than 10 s (timeo=600 x retrans=2 of /data: 120 s, ",
+            str(folder.warning()),
+        )
+
+    def test_each_setting_of_a_cluster_connection_has_its_share(self) -> None:
+        _, link = found().delays
+        self.assertEqual(
+            shares(link),
+            {
+                "connection-ttl": 60.0,
+                "check-period, beyond connection-ttl": 0.0,
+                "connection-ttl, of an attempt to connect to the dead broker": 60.0,
+                "retry-interval": 0.5,
+            },
+        )
+        self.assertIn("Another broker of the cluster-connection c follows", str(link.warning()))
+        _, link = found(check_period=1000, connection_ttl=2000).delays
+        self.assertEqual((link.seconds, link.warning()), (4.5, None))
+
+    def test_a_check_period_above_the_ttl_counts(self) -> None:
+        _, link = found(check_period=30_000, connection_ttl=2000).delays
+        self.assertEqual(shares(link)["check-period, beyond connection-ttl"], 30.0)
+
+    def test_an_attempt_to_connect_has_a_limit_of_its_own(self) -> None:
+        connector = TransportUri("tcp", "h", 1, {"connect-timeout-millis": "700"}, "own")
+        _, link = found(connector=connector).delays
+        self.assertEqual(shares(link)["connect-timeout-millis of the connector own"], 0.7)
+
+    def test_pauses_that_grow_count_with_their_maximum(self) -> None:
+        for link, setting, seconds in (
+            ({"retry_interval": 500}, "retry-interval", 0.5),
+            ({"retry_interval": 500, "retry_interval_multiplier": 2.0, "max_retry_interval": 4000}, "max-retry-interval", 4.0),
+            ({"retry_interval": 5000, "max_retry_interval": 4000}, "retry-interval", 4.0),
+        ):
+            _, delay = found(**link).delays
+            self.assertEqual(shares(delay)[setting], seconds)
+
+    def test_traps(self) -> None:
+        self.assertEqual(found().traps, ())
+        self.assertIn("journal-lock-acquisition-timeout: this backup ends after it has waited for 60 s", found(timeout=60_000).traps[0])
+        self.assertEqual(found(timeout=60_000, backup=False).traps, ())
+        alone = detection(Configuration(shared_store=SharedStoreConfiguration(True)), None)
+        assert alone is not None
+        self.assertEqual(len(alone.delays), 1)
+        (warning,) = alone.warnings
+        self.assertIn("without a cluster-connection", warning)
+
+    @given(st.integers(1, 100), st.integers(1, 100), st.integers(0, 100))
+    def test_a_link_lasts_no_longer_than_its_shares_say(self, ttl: int, period: int, last: int) -> None:
+        """The peer says something for the last time at ``last``, and answers no ping from then on."""
+        protocol = CoreConnection(ttl * 1000, period * 1000)
+        protocol.opened(0.0)
+        now = 0.0
+        protocol.receive_data(b"", now)
+        while (timer := protocol.next_timer()) is not None:
+            if now < last <= timer:
+                now = float(last)
+                protocol.receive_data(b"", now)
+                continue
+            now = timer
+            events = protocol.timer_due(now)
+            if any(isinstance(event, ConnectionBroken) for event in events):
+                break
+            if now < last:
+                protocol.receive_data(b"", now)
+        heard = last if now >= last else 0.0
+        link = ClusterConnectionConfiguration("c", "own", connection_ttl=ttl * 1000, check_period=period * 1000)
+        self.assertLessEqual(now - heard, sum(share.seconds for share in silence(link)))

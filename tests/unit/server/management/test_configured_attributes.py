@@ -1,0 +1,30 @@
+"""What the control of the broker tells of the configuration."""
+
+from __future__ import annotations
+
+import json
+
+from mqbroker.config.model.cluster import SharedStoreConfiguration
+from mqclient.urls import TransportUri
+from tests.unit.server.management.test_service import ManagementCase
+
+
+class ConfiguredTests(ManagementCase):
+    def test_the_policy_of_high_availability_has_the_names_of_artemis(self) -> None:
+        for policy, name in (
+            (None, "Primary Only"),
+            (SharedStoreConfiguration(False), "Shared Store Primary"),
+            (SharedStoreConfiguration(True), "Shared Store Backup"),
+        ):
+            self.world.configuration.shared_store = policy
+            self.assertEqual(self.call("broker", "getHAPolicy"), name)
+            self.assertEqual(self.call("broker", "isSharedStore"), policy is not None)
+            # Whoever answers is active, and a shared store has no replica.
+            for operation, value in (("isActive", True), ("isStarted", True), ("isBackup", False), ("isReplicaSync", False)):
+                self.assertIs(self.call("broker", operation), value)
+            self.assertEqual(self.call("broker", "getActivationSequence"), -1)
+
+    def test_connectors_are_told_without_their_passwords(self) -> None:
+        self.world.configuration.connectors["c"] = TransportUri("tcp", "h", 7, {"keyStorePassword": "p"})
+        found = json.loads(self.attribute("broker", "ConnectorsAsJSON"))
+        self.assertEqual(found, [{"name": "c", "params": {"host": "h", "port": "7"}}])
