@@ -10,7 +10,7 @@ from twisted.logger import Logger
 
 from mqbroker.config.model.cluster import SharedStoreConfiguration
 from mqbroker.ha.shared_store.folder import Found, SharedFolder
-from mqbroker.ha.shared_store.waiting_machine import WaitingData, make_waiting, wanting
+from mqbroker.ha.shared_store.waiting_machine import WaitingData, make_waiting
 from mqbroker.messaging.ports import Cancellable, Clock
 
 if TYPE_CHECKING:
@@ -121,8 +121,6 @@ class SharedStoreActivation:
         self._folder.hands_over = True
 
     def cease(self) -> None:
-        if self._machine.state() == wanting.name:
-            self._run(self._folder.want_no_more, lambda _: None)
         self._machine.cease()
 
     def _too_late(self) -> None:
@@ -187,6 +185,9 @@ class SharedStoreActivation:
             self._candidate.give_way(self._policy.restart_backup)
         else:
             self._machine.watched()
+
+    def want_no_more(self) -> None:
+        self._run(self._folder.want_no_more, lambda _: None)
 
     def rest(self) -> None:
         self._era = object()

@@ -59,6 +59,9 @@ class WaitingCore(Protocol):
     def watch(self) -> None:
         """Look whether the folder is still this broker's.  It ends with ``watched``."""
 
+    def want_no_more(self) -> None:
+        """Backups need not keep off any longer."""
+
     def rest(self) -> None:
         """Ask for nothing more."""
 
@@ -125,9 +128,14 @@ def watch(machine: WaitingMachine, data: WaitingData) -> None:
 
 @queueing.upon(WaitingMachine.cease).to(idle)
 @next_backup.upon(WaitingMachine.cease).to(idle)
-@wanting.upon(WaitingMachine.cease).to(idle)
 @holding.upon(WaitingMachine.cease).to(idle)
 def rest(machine: WaitingMachine, data: WaitingData) -> None:
+    data.core.rest()
+
+
+@wanting.upon(WaitingMachine.cease).to(idle)
+def leave(machine: WaitingMachine, data: WaitingData) -> None:
+    data.core.want_no_more()
     data.core.rest()
 
 

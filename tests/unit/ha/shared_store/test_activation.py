@@ -13,13 +13,14 @@ from mqbroker.config.model.cluster import SharedStoreConfiguration
 from mqbroker.config.model.configuration import Configuration, QueueConfiguration
 from mqbroker.ha.shared_store.activation import SharedStoreActivation
 from mqbroker.node.life import BrokerLife
+from mqbroker.node.parts import StartError
 from mqbroker.server.observation.metrics import render
 from mqbroker.storage.disk.filesystem import FileLock
 from mqbroker.storage.disk.nodelock import STATE_ACTIVE, STATE_FAILING_BACK, STATE_PAUSED, NodeLock
 from tests.support.clock import FakeClock
 from tests.support.disk import SimulatedDisk
 from tests.support.diskwriter import WriterInTurns
-from tests.support.parts import make_parts
+from tests.support.parts import KnownListeners, make_parts
 
 
 class OneProcess:
@@ -63,7 +64,9 @@ class KnownPresence:
 class Node:
     """One broker on the shared disk, with a clock of its own: what stands still is stopped."""
 
-    def __init__(self, disk: SimulatedDisk, seed: int, policy: SharedStoreConfiguration, timeout_ms: int = -1) -> None:
+    def __init__(
+        self, disk: SimulatedDisk, seed: int, policy: SharedStoreConfiguration, timeout_ms: int = -1, problem: Exception | None = None
+    ) -> None:
         self.clock = FakeClock()
         self.files = OneProcess(disk)
         self.presence = KnownPresence()
@@ -73,7 +76,12 @@ class Node:
         self.writers: list[WriterInTurns] = []
         activation = SharedStoreActivation(policy, timeout_ms, self.clock, random.Random(seed).randbytes, self.presence)
         parts = make_parts(
-            self.clock, self.files, make_writer=self._make_writer, activation=activation, entropy=random.Random(seed).randbytes
+            self.clock,
+            self.files,
+            make_writer=self._make_writer,
+            activation=activation,
+            entropy=random.Random(seed).randbytes,
+            make_listeners=lambda server: KnownListeners(server, problem),
         )
         settings = BrokerSettings(Configuration(security_enabled=False, name="b", shared_store=policy), Path("/"))
         self.life = BrokerLife(settings, parts, self.failures.append, self._stop_wanted, self._activated)
@@ -166,6 +174,17 @@ class TakeoverTests(NodeCase):
         self.assertIn("another broker has taken this folder", self.primary.failures[0])
         self.assertEqual(self.byte(), STATE_ACTIVE)
         self.flushLoggedErrors()
+
+    def test_a_start_that_fails_when_its_turn_has_come_ends_the_broker_and_leaves_the_folder_to_the_next(self) -> None:
+        unlucky = Node(self.disk, 7, backup(), problem=StartError("the port is taken"))
+        self.assertTrue(self.backup.stop())
+        unlucky.life.start()
+        unlucky.run(1.0)
+        self.primary.queue("q")
+        self.primary.files.lose_locks()
+        unlucky.run(1.0)
+        self.assertEqual((unlucky.state, unlucky.failures, unlucky.clock.pending), ("failed", ["the port is taken"], 0))
+        self.assertEqual(self.node(backup()).queues(), {"q"})
 
     def test_a_lock_that_is_lost_ends_it_before_anybody_else_comes(self) -> None:
         self.primary.files.lose_locks()
