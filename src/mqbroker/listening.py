@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from twisted.internet.defer import Deferred, gatherResults
@@ -15,7 +16,6 @@ from mqbroker.process.descriptors import sockets_max
 from mqbroker.server.management.acceptor_control import AcceptorControl
 from mqbroker.server.transport.acceptor import Acceptor, ConnectingServer, Sockets, speaks_core
 from mqbroker.server.transport.tls_policy import TlsConfigurationError
-from mqclient.invm import SERVERS, InVMAcceptor
 from mqclient.text import nearest_name
 
 if TYPE_CHECKING:
@@ -36,7 +36,8 @@ class Listeners:
         self._read_file = read_file
         self._domains = list(settings.login_domains)
         self._sockets = Sockets(sockets_max())
-        self._in_process: list[int] = []
+        self._in_process: list[Callable[[], object]] = []
+        """Each ends one of the in-process ways in."""
 
     def find(self, name: str) -> AcceptorControl | None:
         """The management resource of an acceptor."""
@@ -77,16 +78,18 @@ class Listeners:
 
     def accept_in_process(self, number: int | None = None) -> int:
         """Take connections to ``vm://number`` (None = the first free number).  Returns the number; raises ValueError when it is taken."""
+        from mqclient.invm import SERVERS, InVMAcceptor
+
         server = self._server
         acceptor = InVMAcceptor(self._reactor.callFromThread, lambda transport: server.connect(transport, "invm:0"))
         registered = SERVERS.register(acceptor, number)
-        self._in_process.append(registered)
+        self._in_process.append(partial(SERVERS.unregister, registered))
         return registered
 
     def close(self) -> Deferred[Any]:
         """Take no more connections; open connections stay."""
         while self._in_process:
-            SERVERS.unregister(self._in_process.pop())
+            self._in_process.pop()()
         acceptors, self.acceptors = self.acceptors, []
         return gatherResults([acceptor.stop() for acceptor in acceptors], consumeErrors=True)
 

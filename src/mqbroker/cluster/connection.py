@@ -29,10 +29,9 @@ from mqbroker.config.model.internal_names import store_and_forward_end, store_an
 from mqbroker.messaging.routing.remote import LoadBalancing, RemoteBinding
 from mqbroker.server.transport.cluster_channel import ClusterCredentials
 from mqclient.core.connection.connection import describe
-from mqclient.core.connection.reconnect import place, same_place
 from mqclient.core.runtime import Runtime
 from mqclient.protocol.retry import RetryPlan
-from mqclient.protocol.topology import TopologyMember
+from mqclient.protocol.topology import TopologyMember, place, same_place
 from mqclient.wire.primitives import TransportConfiguration
 
 if TYPE_CHECKING:

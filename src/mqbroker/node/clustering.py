@@ -29,8 +29,8 @@ from mqbroker.node.groups import Groups, connector_of
 from mqbroker.server.bridge_port import KEPT_BRIDGE_KIND
 from mqbroker.server.server import Server
 from mqclient.core.api import LocatorSettings
-from mqclient.core.connection.reconnect import same_place
 from mqclient.core.runtime import Runtime
+from mqclient.protocol.topology import same_place
 from mqclient.wire.primitives import TransportConfiguration
 
 STOP_SECONDS = 10.0

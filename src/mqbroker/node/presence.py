@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mqclient.core.connection.reconnect import same_place
+from mqclient.protocol.topology import same_place
 
 if TYPE_CHECKING:
     from mqbroker.cluster.backup import AnnouncedBackup

@@ -10,7 +10,6 @@ from mqbroker.messaging.ports import Store
 from mqbroker.node.parts import Parts
 from mqbroker.storage.disk.diskwriter import DiskWriter
 from mqbroker.storage.files.filestore import FileStore
-from mqbroker.storage.memorystore import MemoryStore
 from mqbroker.storage.settings import StoreSettings
 
 
@@ -21,6 +20,8 @@ def make_store(settings: BrokerSettings, parts: Parts, new_writer: Callable[[], 
         folders, writer = store_settings(settings), new_writer()
         claim = parts.activation.claim(parts.file_system, folders.node_directory, writer)
         return FileStore(folders, parts.file_system, writer, parts.clock, parts.entropy, failed, claim)
+    from mqbroker.storage.memorystore import MemoryStore
+
     bodies = None
     if not settings.large_bodies_in_memory:
         bodies = parts.file_system, str(settings.base / configuration.large_messages_directory), new_writer()

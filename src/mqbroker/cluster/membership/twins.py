@@ -12,10 +12,10 @@ from typing import Any
 from twisted.logger import Logger
 
 from mqclient.core.connection.connection import describe
-from mqclient.core.connection.reconnect import place, same_place
 from mqclient.core.factories.locator import Locator
 from mqclient.core.runtime import Runtime, Timer
 from mqclient.errors import MQError
+from mqclient.protocol.topology import place, same_place
 from mqclient.wire.primitives import TransportConfiguration
 
 log = Logger(namespace="mqbroker.cluster")

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqclient.protocol.topology import Topology, TopologyMember, same_connector
+from mqclient.protocol.topology import Topology, TopologyMember, same_connector, same_place
 from mqclient.wire.primitives import TransportConfiguration
 
 A, B = (TransportConfiguration(name, "netty", (("host", "h"), ("port", port))) for name, port in (("a", "1"), ("b", "2")))
@@ -73,8 +73,15 @@ class TopologyTests(SynchronousTestCase):
         assert found is not None
         self.assertEqual((found.unique_event_id, found.primary), (3, A))
 
-    def test_same_place(self) -> None:
+    def test_same_connector(self) -> None:
         self.assertTrue(same_connector(A, TransportConfiguration("x", "netty", (("port", 1), ("host", "h")))))
         self.assertFalse(same_connector(A, B))
         self.assertTrue(same_connector(None, None))
         self.assertFalse(same_connector(A, None))
+
+    def test_same_place(self) -> None:
+        here = TransportConfiguration("x", "netty", (("host", "127.0.0.1"),))
+        self.assertTrue(same_place(here, TransportConfiguration("y", "in-vm", (("host", "localhost"), ("port", 61616)))))
+        self.assertFalse(same_place(here, A))
+        self.assertFalse(same_place(here, None))
+        self.assertFalse(same_place(None, None))

@@ -47,6 +47,18 @@ def same_connector(one: TransportConfiguration | None, other: TransportConfigura
     return one.factory_class_name == other.factory_class_name and _comparable(one) == _comparable(other)
 
 
+def same_place(one: TransportConfiguration | None, other: TransportConfiguration | None) -> bool:
+    """Do both name the same host and port?"""
+    return one is not None and other is not None and place(one) == place(other)
+
+
+def place(connector: TransportConfiguration) -> tuple[str, str]:
+    """(host, port) of a connector."""
+    values = dict(connector.parameters)
+    host = str(values.get("host", "localhost"))
+    return ("localhost" if host == "127.0.0.1" else host, str(values.get("port", 61616)))
+
+
 def _comparable(connector: TransportConfiguration) -> dict[str, str]:
     values = {key: str(value) for key, value in connector.parameters}
     if values.get("host") == "127.0.0.1":

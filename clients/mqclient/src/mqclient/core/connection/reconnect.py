@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from mqclient.core.api import LocatorSettings
 from mqclient.protocol.connection import TopologyPacket
 from mqclient.protocol.retry import RetryPlan
-from mqclient.protocol.topology import Topology, same_connector
+from mqclient.protocol.topology import Topology, same_connector, same_place
 from mqclient.wire.primitives import TransportConfiguration
 
 
@@ -144,18 +144,6 @@ class Attempts:
             found += [connector for connector in (primary, backup) if connector is not None]
         lost = (self.current, self._backup)
         return _distinct([connector for connector in found if not any(same_place(connector, entry) for entry in lost)]) or [self.current]
-
-
-def same_place(one: TransportConfiguration | None, other: TransportConfiguration | None) -> bool:
-    """Do both name the same host and port?"""
-    return one is not None and other is not None and place(one) == place(other)
-
-
-def place(connector: TransportConfiguration) -> tuple[str, str]:
-    """(host, port) of a connector."""
-    values = dict(connector.parameters)
-    host = str(values.get("host", "localhost"))
-    return ("localhost" if host == "127.0.0.1" else host, str(values.get("port", 61616)))
 
 
 def _distinct(connectors: Sequence[TransportConfiguration]) -> list[TransportConfiguration]:
