@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
-from mqbroker.config.instance.broker_settings import BrokerSettings
-from mqbroker.ha.detection import Detection, Share, detection
 from mqbroker.process.mounts import NfsMount, nfs_mount, read_mounts
+
+if TYPE_CHECKING:
+    from mqbroker.config.instance.broker_settings import BrokerSettings
+    from mqbroker.ha.detection import Detection
 
 
 def settings_detection(settings: BrokerSettings, mounts: str) -> Detection | None:
     """None for a broker without anybody that could go on."""
-    mount = shared_mount(settings, mounts)
+    from mqbroker.ha.detection import Share, detection
+
+    mount = _shared_mount(settings, mounts)
     wait = None if mount is None else mount.wait
     return detection(settings.configuration, None if wait is None else Share(*wait))
 
 
-def shared_mount(settings: BrokerSettings, mounts: str) -> NfsMount | None:
+def _shared_mount(settings: BrokerSettings, mounts: str) -> NfsMount | None:
     """The NFS mount of the folder that several brokers share."""
     if settings.configuration.shared_store is None:
         return None
@@ -25,7 +30,9 @@ def shared_mount(settings: BrokerSettings, mounts: str) -> NfsMount | None:
 
 def start_warnings(settings: BrokerSettings) -> list[str]:
     """Sentences for the log of a broker that starts with ``settings``."""
+    if settings.configuration.shared_store is None:
+        return []  # and nothing is imported for it
     mounts = read_mounts()
-    mount, found = shared_mount(settings, mounts), settings_detection(settings, mounts)
+    mount, found = _shared_mount(settings, mounts), settings_detection(settings, mounts)
     told = [] if mount is None else mount.remarks()
     return told if found is None else [*told, *(f"{text}; see 'mqbroker check ha'" for text in found.warnings)]

@@ -125,9 +125,8 @@ _options_not_yet = together(
     "--shared-store", is_flag=True, help="Share the folder of --data with other brokers, of which one is active. Implies --clustered."
 )
 @click.option("--replicated", is_flag=True, help="Have a copy of the data on another broker, which may take over. Implies --clustered.")
-@click.option(
-    "--backup", "--slave", "backup", is_flag=True, help="With --shared-store or --replicated: be the backup. Default: be the primary."
-)
+@click.option("--backup", is_flag=True, help="With --shared-store or --replicated: be the backup. Default: be the primary.")
+@click.option("--slave", is_flag=True, hidden=True)
 @click.option("--failover-on-shutdown", is_flag=True, help="With --shared-store: another broker goes on also after an orderly stop.")
 @click.option("--force", is_flag=True, help="Overwrite the configuration of an existing instance. Its data is kept.")
 @click.option("--silent", is_flag=True, help="Ask nothing. Defaults: user admin, password admin, login required.")
@@ -141,6 +140,7 @@ def create(directory: Path, **options: Any) -> None:
     in --java-options, which sets the value of ${name} in broker.xml.
     """
     _refuse_what_is_not_there(options)
+    options["backup"] |= options["slave"]  # the old name
     if options["etc"] != "etc":
         raise BadUsage("--etc: the configuration is in the folder etc of the instance, nowhere else")
     settings = _settings(directory, options)

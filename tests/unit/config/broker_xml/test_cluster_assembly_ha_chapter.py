@@ -1,0 +1,59 @@
+"""Each example of the chapter on high availability is read, or refused by name."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from mqbroker.config.model.cluster import ScaleDownConfiguration, SharedStoreConfiguration
+from mqbroker.config.problems import ConfigurationError
+from tests.unit.config.broker_xml.test_cluster_assembly import BASE, CHAPTERS, connection, connections
+from tests.unit.config.test_parse import ConfigurationTestCase
+
+EXAMPLES = CHAPTERS / "ha"
+SHARED = {
+    "shared-primary": SharedStoreConfiguration(False),
+    "shared-backup": SharedStoreConfiguration(True),
+    "shared-failback": SharedStoreConfiguration(True, allow_failback=True),
+    "failover-on-shutdown": SharedStoreConfiguration(False, failover_on_shutdown=True),
+}
+SCALE_DOWN = {
+    "scale-down-connectors": ScaleDownConfiguration(connectors=("server1-connector",)),
+    "scale-down-discovery": ScaleDownConfiguration(discovery_group="my-discovery-group"),
+    "scale-down-group": ScaleDownConfiguration(group_name="my-group"),
+}
+REFUSED = {
+    "replicated-primary": "replication",
+    "replicated-backup": "replication",
+    "replicated-failback": "replication",
+    "check-for-active-server": "replication",
+    "primary-with-a-manager-of-ones-own": "replication|manager",
+    "backup-with-a-manager-of-ones-own": "replication|manager",
+    "primary-with-zookeeper": "replication|manager",
+    "coordination-id": "replication|manager",
+    "manager-beside-primary": "replication|manager",
+    "colocated": "replication|colocated",
+    "colocated-excludes": "replication|colocated",
+    "colocated-scale-down": "replication|colocated",
+}
+
+
+class HaChapterTests(ConfigurationTestCase):
+    def example(self, name: str) -> str:
+        core = BASE.replace('name="first"', 'name="server1-connector"').replace('"dg"', '"my-discovery-group"')
+        return connections(connection("")).replace(BASE, core) + Path(EXAMPLES / f"{name}.xml").read_text()
+
+    def test_nothing_is_left_out(self) -> None:
+        self.assertEqual({path.stem for path in EXAMPLES.iterdir()}, {*SHARED, *SCALE_DOWN, *REFUSED})
+
+    def test_what_is_read(self) -> None:
+        for name in (*SHARED, *SCALE_DOWN):
+            with self.subTest(example=name):
+                found = self.load(self.example(name)).configuration
+                self.assertEqual((found.shared_store, found.scale_down), (SHARED.get(name), SCALE_DOWN.get(name)))
+
+    def test_what_is_refused(self) -> None:
+        for name, element in REFUSED.items():
+            with self.subTest(example=name):
+                error = self.assertRaises(ConfigurationError, self.load, self.example(name))
+                self.assertTrue(re.search(f"<({element})> cannot be used", str(error)), error)
