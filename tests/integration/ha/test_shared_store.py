@@ -84,6 +84,10 @@ class SharedStoreTests(SharedPairCase):
         self.backup.wait_for("AMQ221010")
         self.assertEqual(self.received(BACKUP), ["kept"])
 
+    def test_both_tell_at_their_start_what_takes_long(self) -> None:
+        for broker in (self.primary, self.backup):
+            self.assertIn("connection-ttl: 60 s", broker.wait_for("see 'mqbroker check ha'"))
+
     def test_management_has_the_backup_go_on_and_its_process_ends(self) -> None:
         connection = self.connect()
         session = connection.create_session()
