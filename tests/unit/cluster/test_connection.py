@@ -11,9 +11,9 @@ from mqbroker.cluster.connection import ClusterConnection
 from mqbroker.cluster.membership.member import Member
 from mqbroker.cluster.remote_queues.ways import Ways
 from mqbroker.config.model.cluster import ClusterConnectionConfiguration
-from mqclient.core.connection.reconnect import place
 from mqclient.errors import DisconnectedError
 from mqclient.protocol.connection import DisconnectReceived
+from mqclient.protocol.topology import place
 from mqclient.wire.packets import REASON_SCALE_DOWN
 from tests.support.clock import FakeClock
 from tests.unit.cluster.bridge_support import MemoryRuntime

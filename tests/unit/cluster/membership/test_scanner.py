@@ -8,10 +8,9 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.cluster.membership.scanner import Scanner
 from mqclient.core.api import LocatorSettings
-from mqclient.core.connection.reconnect import same_place
 from mqclient.core.factories.factory import SessionFactory
 from mqclient.core.factories.locator import Locator
-from mqclient.protocol.topology import Topology
+from mqclient.protocol.topology import Topology, same_place
 from mqclient.wire.packets import ClusterTopologyV4
 from mqclient.wire.primitives import TransportConfiguration
 from tests.unit.mqclient.core_support import NODE_ID, ScriptedBroker, World, connector
