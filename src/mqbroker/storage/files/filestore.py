@@ -308,7 +308,11 @@ class FileStore(Tickets):
         settings = self._settings
         for directory in (settings.bindings_directory, settings.journal_directory):
             self._file_system.sync_directory(directory)
-        images = find_images(self._file_system, settings.journal_directory, settings.bindings_directory)
+        try:
+            images = find_images(self._file_system, settings.journal_directory, settings.bindings_directory)
+        finally:
+            # What a later holder writes meanwhile would be taken for damaged or, where nothing that was read names it, for left over.
+            self._claim.check()
         for image in (images.bindings, images.messages):
             if image.segments:
                 self._store_again(image.segments[-1])

@@ -8,6 +8,7 @@ from unittest import TestCase
 
 from mqbroker.messaging.ports import Recovered
 from mqbroker.storage.disk.epoch import Epoch
+from mqbroker.storage.errors import FencedError
 from mqbroker.storage.files.filestore import FORMER_IDS, FileStore
 from tests.support.clock import FakeClock
 from tests.support.disk import SimulatedDisk
@@ -199,6 +200,28 @@ class FormerHolderTests(TestCase):
         second.settle()
         self.started(4)
         self.assertEqual(ids(self.recovered), kept)
+
+    def test_a_start_that_is_overtaken_before_it_reads_touches_nothing_of_the_other(self) -> None:
+        """Bodies that the other one writes while the journal is read are named by nothing that was read."""
+        late = Holder(self.disk, 3)
+        late.make().open(NODE)
+        second = self.started(2)
+        second.work(self.queue, 2)
+        second.large(self.queue)
+        second.settle()
+        before = self.disk.files()
+        with self.assertRaises(FencedError):
+            late.store.load()
+        self.assertTrue(before == self.disk.files())
+
+    def test_a_start_that_is_overtaken_calls_nothing_damaged(self) -> None:
+        late = Holder(self.disk, 3)
+        late.make().open(NODE)
+        self.started(2)
+        newest = max(path for path in self.disk.files() if path.startswith(JOURNAL) and path.endswith(".mqj"))
+        self.disk.flip_bit(newest, 3)  # as if it was read in the middle of a write
+        with self.assertRaises(FencedError):
+            late.store.load()
 
     def test_bodies_of_a_later_holder_are_no_orphans(self) -> None:
         second = self.started(2)
