@@ -2,3 +2,5 @@
 
 A newcomer begins with :mod:`mqbroker.node`, which puts a broker together, and with ``docs/architecture.md``.
 """
+
+__version__ = "0.1.0"

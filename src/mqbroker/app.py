@@ -6,7 +6,6 @@ import os
 import random
 import shutil
 from collections.abc import Callable, Sequence
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -14,6 +13,7 @@ from twisted.internet.defer import Deferred
 from twisted.internet.threads import deferToThreadPool
 from twisted.logger import Logger
 
+from mqbroker import __version__
 from mqbroker.availability import start_warnings
 from mqbroker.config.instance.broker_settings import BrokerSettings as BrokerSettings
 from mqbroker.listening import Listeners
@@ -49,14 +49,6 @@ if TYPE_CHECKING:
 log = Logger(namespace="mqbroker")
 
 T = TypeVar("T")
-
-
-def product_version() -> str:
-    """The version of this distribution."""
-    try:
-        return version("mqbroker")
-    except PackageNotFoundError:
-        return "unpackaged"
 
 
 class Broker:
@@ -112,7 +104,7 @@ class Broker:
             registrar=LocalRegistrar(),
             loop_lag_ms=lambda: None if self._watch is None else self._watch.watch.lag_ms(),
             memory_default=default_global_max_size,
-            version=product_version(),
+            version=__version__,
         )
 
     def _defer_to_thread(self, function: Callable[..., T], *args: Any) -> Deferred[T]:
@@ -206,7 +198,7 @@ class Broker:
         log.info("AMQ221007: Server is now active" if self._activation.role == "primary" else "AMQ221010: Backup Server is now active")
         log.info(
             "AMQ221001: Apache ActiveMQ Artemis compatible message broker mqbroker version {version} ({form}) [{name}, nodeID={node}]",
-            version=product_version(),
+            version=__version__,
             form=running_form(),
             name=self.configuration.name,
             node=self.node_id,
@@ -245,7 +237,7 @@ class Broker:
         def stopped(result: T) -> T:
             log.info(
                 "AMQ221002: mqbroker version {version} [{node}] stopped, uptime {uptime:.3f} seconds",
-                version=product_version(),
+                version=__version__,
                 node=self.node_id,
                 uptime=(self.clock.wall_ms() - started_ms) / 1000,
             )

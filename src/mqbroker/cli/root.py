@@ -130,16 +130,10 @@ data = LazyGroup(
 @click.command(name="version", epilog="Example: mqbroker version")
 def version() -> None:
     """Print the version, and whether the broker is pure Python or compiled."""
-    from importlib.metadata import PackageNotFoundError
-    from importlib.metadata import version as installed
-
+    from mqbroker import __version__
     from mqbroker.process.forms import running_form
 
-    try:
-        number = installed("mqbroker")
-    except PackageNotFoundError:
-        number = "(not installed: running from the sources)"
-    click.echo(f"mqbroker {number}, {running_form()}")
+    click.echo(f"mqbroker {__version__}, {running_form()}")
     click.echo(f"Python {sys.version.split()[0]}: {sys.executable}")
 
 

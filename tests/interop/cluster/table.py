@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import configparser
 import datetime
 import itertools
 import platform
 from collections.abc import Mapping
 from pathlib import Path
 
+from mqbroker import __version__
 from tests.interop import artemis
 from tests.interop.cluster.play import PAIRED, SCENARIOS, Result
 from tests.interop.cluster.scenarios import Scenario
@@ -45,6 +45,4 @@ def write(result: Result, page: Path = PAGE) -> None:
 
 def versions() -> str:
     """Of what a run plays."""
-    package = configparser.ConfigParser()
-    package.read(ROOT / "setup.cfg")
-    return f"mqbroker {package['metadata']['version']}, Artemis and its Java client {artemis.VERSION}, Python {platform.python_version()}"
+    return f"mqbroker {__version__}, Artemis and its Java client {artemis.VERSION}, Python {platform.python_version()}"
