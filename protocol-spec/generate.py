@@ -8,7 +8,7 @@ generate.py --check    only names them; exit status 1 if there are any
 import pathlib
 import sys
 
-from mqclient.wire.specification import refresh
+from tables import refresh
 
 
 def main(arguments: list[str]) -> int:

@@ -100,7 +100,6 @@ ORDER: Mapping[str, Sequence[str]] = {
         "overrides",
         "parse",
         "instance",
-        "documentation",
     ),
     "mqbroker.messaging": (
         "event",

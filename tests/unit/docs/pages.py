@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from textwrap import dedent
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[3]
 FOLDERS = (
@@ -47,3 +50,15 @@ def rows(text: str) -> Iterator[list[str]]:
 
 def read(*parts: str) -> str:
     return ROOT.joinpath(*parts).read_text(encoding="utf-8")
+
+
+def load_program(*parts: str) -> Any:
+    """The program at this path of the checkout, as a module."""
+    path = ROOT.joinpath(*parts)
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    program = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = program
+    spec.loader.exec_module(program)
+    return program

@@ -3,26 +3,15 @@
 from __future__ import annotations
 
 import ast
-import importlib.util
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from tests.unit.docs.pages import ROOT, read, rows
+from tests.unit.docs.pages import load_program, read, rows
 
 CONSTANT = re.compile(r"`(mq\w+(?:\.\w+)*\.[A-Z_]+)`")
-
-
-def load_program() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("generate_limits", ROOT / "docs" / "generate_limits.py")
-    assert spec is not None
-    assert spec.loader is not None
-    program = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(program)
-    return program
 
 
 def limits_in_the_code(sources: tuple[Path, ...], excepted: set[str]) -> Iterator[str]:
@@ -38,7 +27,7 @@ def limits_in_the_code(sources: tuple[Path, ...], excepted: set[str]) -> Iterato
 
 class LimitTests(SynchronousTestCase):
     def setUp(self) -> None:
-        self.program = load_program()
+        self.program = load_program("docs", "generate_limits.py")
 
     def test_the_page_is_fresh(self) -> None:
         """If this fails: python docs/generate_limits.py"""

@@ -5,20 +5,10 @@ from __future__ import annotations
 import importlib.util
 import re
 import unittest
-from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from tests.unit.docs.pages import ROOT
-
-
-def load_program() -> Any:
-    spec = importlib.util.spec_from_file_location("generate_spark_tables", ROOT / "docs" / "generate_spark_tables.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+from tests.unit.docs.pages import load_program
 
 
 class SparkTableTests(SynchronousTestCase):
@@ -27,18 +17,18 @@ class SparkTableTests(SynchronousTestCase):
             raise unittest.SkipTest("pyspark is not installed")
 
     def test_the_pages_have_what_the_code_says(self) -> None:
-        program = load_program()
+        program = load_program("docs", "generate_spark_tables.py")
         for path in program.PAGES:
             page = path.read_text(encoding="utf-8")
             self.assertEqual(program.generated(page), page, "run python docs/generate_spark_tables.py")
 
     def test_every_table_is_on_one_page(self) -> None:
-        program = load_program()
+        program = load_program("docs", "generate_spark_tables.py")
         found = [match[2] for path in program.PAGES for match in program.BLOCK.finditer(path.read_text(encoding="utf-8"))]
         self.assertEqual(sorted(found), sorted(program.tables()))
 
     def test_a_change_of_the_code_is_noticed(self) -> None:
-        program = load_program()
+        program = load_program("docs", "generate_spark_tables.py")
         page = "before\n<!-- generated: columns -->\n\nold\n\n<!-- end: columns -->\nafter\n"
         changed = program.generated(page)
         self.assertTrue(re.fullmatch(r"before\n.*\| `message_id` .*after\n", changed, re.S), changed)

@@ -2,27 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from typing import Any, Protocol
 from xml.etree import ElementTree
 
 from automat import TypeMachineBuilder
 from twisted.trial.unittest import SynchronousTestCase
 
-from tests.unit.docs.pages import ROOT, read
-
-PROGRAM = ROOT / "docs" / "generate_state_machines.py"
-
-
-def load_program() -> Any:
-    spec = importlib.util.spec_from_file_location("generate_state_machines", PROGRAM)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+from tests.unit.docs.pages import load_program, read
 
 
 class Lamp(Protocol):
@@ -42,7 +28,7 @@ def lamp() -> Any:
 
 class PictureTests(SynchronousTestCase):
     def setUp(self) -> None:
-        self.program = load_program()
+        self.program = load_program("docs", "generate_state_machines.py")
 
     def test_pictures_are_fresh(self) -> None:
         """If this fails: python docs/generate_state_machines.py"""

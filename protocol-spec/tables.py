@@ -5,7 +5,7 @@ A chapter marks the place of a table with two comment lines::
     <!-- generated: NAME -->
     <!-- end: NAME -->
 
-:func:`refresh` puts the table of that name between them.  Nothing here reads or writes files; ``protocol-spec/generate.py`` does.
+:func:`refresh` puts the table of that name between them.  Nothing here reads or writes files; ``generate.py`` does.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""Writes ``docs/configuration.md`` from the table by which broker.xml is read: ``python -m mqbroker.config.documentation``."""
+"""Writes ``docs/configuration.md`` from the table by which broker.xml is read: ``python docs/generate_configuration.py``."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 
 from mqbroker.config.model.address_settings import AddressSettings
 from mqbroker.config.model.blocks import CORE_BLOCKS, CORE_GROUPS, HINTS, JMS, OLD_PERMISSIONS
@@ -23,6 +24,8 @@ from mqbroker.config.schema.model import Block, Item, Support
 from mqbroker.config.schema.values import ROUTING_TYPE, ROUTING_TYPES
 from mqclient.protocol.discovery import JGroupsEndpoint
 
+PAGE = Path(__file__).with_name("configuration.md")
+
 INTRODUCTION = """# Configuration
 
 mqbroker reads the `broker.xml` of Apache ActiveMQ Artemis. This page lists every element, and what the broker does with it:
@@ -32,7 +35,7 @@ mqbroker reads the `broker.xml` of Apache ActiveMQ Artemis. This page lists ever
   causes one warning at start;
 * **refused**: the start stops, because without it other messages would go to other consumers, or less would survive.
 
-Names with `@` are attributes. The page is made from the table by which the file is read (`python -m mqbroker.config.documentation`).
+Names with `@` are attributes. The page is made from the table by which the file is read (`python docs/generate_configuration.py`).
 
 ## How the file is read
 
@@ -232,4 +235,4 @@ def _names(names: Iterable[str]) -> str:
 
 
 if __name__ == "__main__":
-    print(render(), end="")
+    PAGE.write_text(render(), encoding="utf-8")

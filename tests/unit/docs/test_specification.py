@@ -8,7 +8,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from mqclient.errors import ERROR_CLASSES
 from mqclient.wire.packets import grammar
-from mqclient.wire.specification import TABLES, refresh
+from tests.unit.docs.pages import load_program
 from tests.unit.mqclient.wire.vectors import VECTORS
 
 CHAPTERS = sorted(VECTORS.parent.glob("*.md"))
@@ -17,23 +17,24 @@ CHAPTERS = sorted(VECTORS.parent.glob("*.md"))
 class SpecificationTests(SynchronousTestCase):
     def setUp(self) -> None:
         self.texts = {path.name: path.read_text("utf-8") for path in CHAPTERS}
+        self.program = load_program("protocol-spec", "tables.py")
         self.whole = "\n".join(self.texts.values())
 
     def test_tables_are_fresh(self) -> None:
         """If this fails: python protocol-spec/generate.py"""
         for name, text in self.texts.items():
-            self.assertEqual(refresh(text), text, f"{name} is stale")
+            self.assertEqual(self.program.refresh(text), text, f"{name} is stale")
 
     def test_a_stale_table_is_noticed(self) -> None:
         text = "before\n<!-- generated: xa -->\nold\n<!-- end: xa -->\nafter\n"
-        fresh = refresh(text)
+        fresh = self.program.refresh(text)
         self.assertIn("SESS_XA_START (51)", fresh)
         self.assertTrue(fresh.startswith("before\n") and fresh.endswith("<!-- end: xa -->\nafter\n"))
         self.assertNotIn("old\n", fresh)
-        self.assertEqual(refresh(fresh), fresh)
+        self.assertEqual(self.program.refresh(fresh), fresh)
 
     def test_every_table_has_exactly_one_place(self) -> None:
-        self.assertEqual(sorted(re.findall(r"<!-- generated: ([\w-]+) -->", self.whole)), sorted(TABLES))
+        self.assertEqual(sorted(re.findall(r"<!-- generated: ([\w-]+) -->", self.whole)), sorted(self.program.TABLES))
 
     def test_every_packet_is_described(self) -> None:
         for description in grammar.GRAMMAR.values():
@@ -49,4 +50,4 @@ class SpecificationTests(SynchronousTestCase):
                 self.assertTrue((VECTORS.parent / target).exists(), f"{name} links to {target}")
 
     def test_unknown_table_is_refused(self) -> None:
-        self.assertRaises(KeyError, refresh, "<!-- generated: nothing -->\n<!-- end: nothing -->")
+        self.assertRaises(KeyError, self.program.refresh, "<!-- generated: nothing -->\n<!-- end: nothing -->")
