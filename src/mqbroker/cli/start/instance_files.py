@@ -110,8 +110,9 @@ def instance_files(settings: InstanceSettings) -> Iterator[tuple[str, str, int]]
     yield "etc/artemis.profile", _profile(settings), READABLE
     yield "bin/mqbroker", _start_script(settings), PROGRAM
     yield "bin/artemis", _start_script(settings), PROGRAM
-    yield "bin/mqbroker-service", _SERVICE_SCRIPT, PROGRAM
-    yield "bin/artemis-service", _SERVICE_SCRIPT, PROGRAM
+    service = Path(__file__).with_name("service.sh").read_text(encoding="utf-8")
+    yield "bin/mqbroker-service", service, PROGRAM
+    yield "bin/artemis-service", service, PROGRAM
 
 
 def _key(name: str) -> str:
@@ -168,7 +169,18 @@ def _broker_xml(settings: InstanceSettings) -> str:
          </security-setting>
       </security-settings>
 
-      <address-settings>
+{_address_settings(settings)}
+
+      <addresses>
+{_addresses(settings)}
+      </addresses>
+   </core>
+</configuration>
+"""
+
+
+def _address_settings(settings: InstanceSettings) -> str:
+    return f"""      <address-settings>
          <address-setting match="activemq.management.#">
             <dead-letter-address>DLQ</dead-letter-address>
             <expiry-address>ExpiryQueue</expiry-address>
@@ -198,14 +210,7 @@ def _broker_xml(settings: InstanceSettings) -> str:
             <page-limit-bytes>-1</page-limit-bytes>
             <page-limit-messages>-1</page-limit-messages>
          </address-setting>
-      </address-settings>
-
-      <addresses>
-{_addresses(settings)}
-      </addresses>
-   </core>
-</configuration>
-"""
+      </address-settings>"""
 
 
 def _cluster(settings: InstanceSettings, host: str) -> str:
@@ -371,85 +376,4 @@ MQBROKER_INSTANCE=$(cd "$(dirname "$program")/.." && pwd) || exit 1
 export MQBROKER_INSTANCE
 
 exec "${{MQBROKER_PYTHON:-{settings.python}}}" -m mqbroker.cli "$@"
-"""
-
-
-_SERVICE_SCRIPT: Final = """#!/bin/sh
-# Starts and stops the broker of this instance in the background.
-
-instance=$(cd "$(dirname "$0")/.." && pwd) || exit 1
-service=$(basename "$0")
-pid_file="$instance/data/artemis.pid"
-log="$instance/log/artemis.log"
-start_seconds=60
-mkdir -p "$instance/data" "$instance/log"
-
-running() {
-  [ -f "$pid_file" ] && pid=$(cat "$pid_file") && kill -0 "$pid" 2>/dev/null
-}
-
-start() {
-  if running; then
-    echo "Already running."
-    return 1
-  fi
-  touch "$log" || return 1
-  before=$(wc -c <"$log")
-  nohup "$instance/bin/mqbroker" run >>"$log" 2>&1 &
-  echo $! >"$pid_file"
-  seconds=0
-  while [ "$seconds" -lt "$start_seconds" ]; do
-    sleep 1
-    seconds=$((seconds + 1))
-    if said | grep -q AMQ221007; then
-      echo "$service is now running ($!)"
-      return 0
-    fi
-    if ! running; then
-      rm -f "$pid_file"
-      echo "Could not start $service: see $log"
-      said | tail -n 1
-      return 1
-    fi
-  done
-  echo "$service ($!) has not become active within $start_seconds seconds and goes on: see $log"
-}
-
-# The log since the start.
-said() {
-  tail -c "+$((before + 1))" "$log"
-}
-
-stop() {
-  if ! running; then
-    echo "$service is stopped"
-    return 0
-  fi
-  kill "$1" "$pid"
-  for second in 1 2 3 4 5 6 7 8 9 10; do
-    running || { rm -f "$pid_file"; return 0; }
-    sleep 1
-  done
-  echo "Could not stop process $pid"
-  return 1
-}
-
-case "$1" in
-  start) start ;;
-  stop) stop -TERM ;;
-  force-stop) stop -KILL ;;
-  restart) stop -TERM && start ;;
-  status)
-    if running; then
-      echo "$service is running ($pid)"
-    else
-      echo "$service is stopped"
-      exit 3
-    fi
-    ;;
-  *)
-    echo "Usage: $0 {start|stop|restart|force-stop|status}" >&2
-    exit 2
-    ;;
-esac
 """
