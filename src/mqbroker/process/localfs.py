@@ -176,7 +176,3 @@ class LocalFileSystem:
                 return None
             time.sleep(_LOCK_PAUSE_SECONDS)
         return LocalLock(descriptor)
-
-    def free_space(self, path: str) -> int:
-        status = os.statvfs(path)
-        return status.f_bavail * status.f_frsize

@@ -59,6 +59,3 @@ class FileSystem(Files, Protocol):
 
         It excludes other processes and other holders in this one, and whoever locks byte ranges as Java's ``FileLock`` does.
         """
-
-    def free_space(self, path: str) -> int:
-        """Bytes that can still be written below ``path``."""
