@@ -12,10 +12,10 @@ from twisted.logger import Logger
 
 from mqbroker.cluster.links.contact import Contact
 from mqbroker.cluster.links.opening import show_password
-from mqclient.core.api import LocatorSettings
 from mqclient.core.connection.connection import describe
 from mqclient.core.factories.locator import Locator
 from mqclient.core.runtime import Runtime
+from mqclient.core.settings import LocatorSettings
 from mqclient.protocol.retry import RetryPlan
 from mqclient.wire.packets import NodeAnnounce
 from mqclient.wire.primitives import TransportConfiguration

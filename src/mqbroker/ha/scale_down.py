@@ -26,9 +26,9 @@ from mqbroker.messaging.ports import Cancellable
 from mqbroker.messaging.queues.queue import Queue
 from mqbroker.messaging.routing.remote import NODE_ID_LENGTH
 from mqbroker.server.transport.cluster_channel import ClusterCredentials
-from mqclient.core.api import LocatorSettings
 from mqclient.core.connection.connection import describe
 from mqclient.core.runtime import Runtime, sleep
+from mqclient.core.settings import LocatorSettings
 from mqclient.errors import MQError, NotConnectedError
 from mqclient.wire.primitives import TransportConfiguration
 from mqclient.xa import XAError

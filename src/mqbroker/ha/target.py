@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from mqbroker.cluster.links.opening import LossListener, show_password
 from mqbroker.messaging.queues.definitions import QueueDefinition
 from mqbroker.server.transport.cluster_channel import ClusterCredentials
-from mqclient.core.api import LocatorSettings, QueueConfiguration
 from mqclient.core.connection.connection import describe
 from mqclient.core.factories.locator import Locator
 from mqclient.core.runtime import Runtime, new_uuid
+from mqclient.core.settings import LocatorSettings, QueueConfiguration
 from mqclient.errors import IllegalStateError, MQError, NotConnectedError, QueueExistsError
 from mqclient.management import Management
 from mqclient.wire.packets import ScaleDownAnnouncement

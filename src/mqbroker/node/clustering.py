@@ -28,8 +28,8 @@ from mqbroker.node.grouping import follow
 from mqbroker.node.groups import Groups, connector_of
 from mqbroker.server.bridge_port import KEPT_BRIDGE_KIND
 from mqbroker.server.server import Server
-from mqclient.core.api import LocatorSettings
 from mqclient.core.runtime import Runtime
+from mqclient.core.settings import LocatorSettings
 from mqclient.protocol.topology import same_place
 from mqclient.wire.primitives import TransportConfiguration
 

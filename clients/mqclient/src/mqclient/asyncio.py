@@ -30,12 +30,12 @@ from typing import Any, TypeVar, cast
 
 import txaio.aio
 
-from mqclient.core.api import LocatorSettings
 from mqclient.core.connection.configuration import IN_VM_CONNECTOR, one_kind
 from mqclient.core.connection.connection import describe
 from mqclient.core.discovery.broadcasting import Broadcasts
 from mqclient.core.factories.locator import Locator
 from mqclient.core.runtime import Link, LinkHandler
+from mqclient.core.settings import LocatorSettings
 from mqclient.errors import NotConnectedError
 from mqclient.invm import SERVERS, server_number
 from mqclient.protocol.discovery import DiscoveryGroupConfiguration

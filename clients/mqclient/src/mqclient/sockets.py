@@ -27,11 +27,11 @@ from types import TracebackType
 from typing import Any, TypeVar
 from weakref import WeakSet
 
-from mqclient.core.api import LocatorSettings
 from mqclient.core.connection.configuration import IN_VM_CONNECTOR
 from mqclient.core.discovery.broadcasting import Broadcasts
 from mqclient.core.factories.locator import Locator
 from mqclient.core.runtime import Link, LinkHandler
+from mqclient.core.settings import LocatorSettings
 from mqclient.errors import IllegalStateError, NotConnectedError, OperationTimeoutError
 from mqclient.invm import SERVERS, server_number
 from mqclient.protocol.discovery import DiscoveryGroupConfiguration

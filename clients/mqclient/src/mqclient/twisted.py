@@ -52,12 +52,12 @@ from twisted.protocols.tls import TLSMemoryBIOFactory, TLSMemoryBIOProtocol
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
-from mqclient.core.api import LocatorSettings
 from mqclient.core.connection.configuration import IN_VM_CONNECTOR, one_kind
 from mqclient.core.connection.connection import describe
 from mqclient.core.discovery.broadcasting import Broadcasts
 from mqclient.core.factories.locator import Locator
 from mqclient.core.runtime import Link, LinkHandler, wait_at_most
+from mqclient.core.settings import LocatorSettings
 from mqclient.errors import NotConnectedError
 from mqclient.invm import SERVERS, server_number
 from mqclient.protocol.discovery import DiscoveryGroupConfiguration

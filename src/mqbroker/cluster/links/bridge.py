@@ -14,12 +14,12 @@ from mqbroker.cluster.links.forwarder import Forwarder
 from mqbroker.cluster.links.opening import LINK_SETTINGS, LossListener
 from mqbroker.config.model.cluster import BridgeConfiguration
 from mqbroker.messaging.ports import Cancellable
-from mqclient.core.api import LocatorSettings
 from mqclient.core.connection.connection import Connection, describe
 from mqclient.core.factories.factory import SessionFactory
 from mqclient.core.factories.locator import Locator
 from mqclient.core.runtime import Runtime
 from mqclient.core.session.session import Session
+from mqclient.core.settings import LocatorSettings
 from mqclient.errors import MQError, NotConnectedError, SessionCreationRejectedError
 from mqclient.protocol.connection import DisconnectReceived
 from mqclient.protocol.topology import Topology, same_connector

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from mqclient.core.api import LocatorSettings
 from mqclient.core.connection.connection import describe
+from mqclient.core.settings import LocatorSettings
 from mqclient.errors import ClusterSecurityError, MQError
 from mqclient.protocol.retry import POLICY_PACKAGE, POLICY_SUFFIX
 from mqclient.wire.packets import ClusterConnect, ClusterConnectReply

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from mqbroker.cluster.membership.topology import ClusterTopology
     from mqbroker.config.model.cluster import ClusterConnectionConfiguration
     from mqbroker.server.transport.cluster_channel import ClusterCredentials
-    from mqclient.core.api import LocatorSettings
     from mqclient.core.connection.connection import Connection
     from mqclient.core.factories.factory import SessionFactory
     from mqclient.core.runtime import Runtime
     from mqclient.core.session.session import Session
+    from mqclient.core.settings import LocatorSettings
     from mqclient.wire.primitives import TransportConfiguration
 
 REFUSERS_MAX = 100

@@ -10,10 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from mqbroker.config.model.internal_names import NOTIFICATION_QUEUE
-from mqclient.core.api import QueueConfiguration
 from mqclient.core.message import ClientMessage
 from mqclient.core.runtime import new_uuid
 from mqclient.core.session.session import Session
+from mqclient.core.settings import QueueConfiguration
 from mqclient.errors import NotConnectedError
 from mqclient.wire.bodies import encode_text
 from mqclient.wire.properties import STRING

@@ -1,6 +1,7 @@
 """The client without an event loop: what it needs of one is :class:`mqclient.core.runtime.Runtime`, which a shell brings.
 
-Applications use what stands beside the rooms: ``api`` (the protocols of all objects), ``message``, ``batches``, ``readers``.
+Applications use what stands beside the rooms: ``api`` (the protocols of all objects, and the names of ``settings`` and ``listeners``),
+``message``, ``batches``, ``readers``.
 
 The rooms, the lowest first; none imports a higher one, not even for types:
 

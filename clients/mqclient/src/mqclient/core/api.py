@@ -20,20 +20,17 @@ Rules that hold for every object here:
 * Errors are the classes of :mod:`mqclient.errors`.  After a connection failure a call that waited raises ``UnblockedError``;
   a call on a closed object raises ``ObjectClosedError``.
 * Times are milliseconds, sizes are bytes, unless a name says otherwise.
-
-The wide file holds one set of interfaces on purpose: it is the contract that other packages are written against.
 """
 
 from __future__ import annotations
 
-import enum
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass, field, fields
 from typing import Any, Protocol
 
 from mqclient.core.closing import Closing
+from mqclient.core.listeners import FailoverEvent, FailoverEventListener, SendAcknowledgementHandler, SessionFailureListener
 from mqclient.core.message import ClientMessage, LargeBody
-from mqclient.errors import MQError
+from mqclient.core.settings import WITHOUT_EFFECT, LocatorSettings, QueueConfiguration, url_parameter_names
 from mqclient.protocol.topology import Topology, TopologyListener
 from mqclient.wire.packets import ROUTING_ANYCAST, ROUTING_MULTICAST, AddressQueryResult, QueueQueryResult
 from mqclient.wire.primitives import TransportConfiguration
@@ -62,174 +59,6 @@ __all__ = [
     "XAResource",
     "url_parameter_names",
 ]
-
-DEFAULT_LOAD_BALANCING_POLICY = "org.apache.activemq.artemis.api.core.client.loadbalance.RoundRobinConnectionLoadBalancingPolicy"
-
-
-def _url(name: str, default: Any) -> Any:
-    return field(default=default, metadata={"url": name})
-
-
-@dataclass(slots=True, kw_only=True)
-class LocatorSettings:
-    """Everything that can be set on a connection, with the Artemis client's defaults.
-
-    Each field's URL parameter is in its metadata (``url``); :func:`url_parameter_names` gives the table.  A parameter of the
-    Artemis client that is not here is in :data:`WITHOUT_EFFECT`, or belongs to the transport (TLS, sockets) or to JMS.
-    """
-
-    ha: bool = _url("ha", False)
-    """On failure also try the backup that the topology names for the broker."""
-    use_topology_for_load_balancing: bool = _url("useTopologyForLoadBalancing", True)
-    """New session factories rotate over the topology once it is known; otherwise over the given connectors."""
-    connection_load_balancing_policy_class_name: str = _url("connectionLoadBalancingPolicyClassName", DEFAULT_LOAD_BALANCING_POLICY)
-    """RoundRobin, Random, RandomSticky, FirstElement, also as the full name of the Java class; or the import path of a class of the
-    application's with a method ``select(count)``: ``package.module.Class``."""
-    user: str | None = _url("user", None)
-    """Used when ``create_session`` gets no user name."""
-    password: str | None = field(default=None, repr=False, metadata={"url": "password"})
-    client_id: str | None = _url("clientID", None)
-    """Client id sent with CREATESESSION_V2; JMS also makes it unique by metadata."""
-    call_timeout: int = _url("callTimeout", 30_000)
-    """ms to wait for the answer to a call; then ``ConnectionTimedOutError``, and the connection counts as failed."""
-    call_failover_timeout: int = _url("callFailoverTimeout", 30_000)
-    """ms a call waits for a running reconnect; -1: for ever."""
-    client_failure_check_period: int = _url("clientFailureCheckPeriod", 30_000)
-    """ms between pings and checks of the peer; -1: no checks."""
-    connection_ttl: int = _url("connectionTTL", 60_000)
-    """ms after which broker and client give up a silent peer; -1: never."""
-    retry_interval: int = _url("retryInterval", 2_000)
-    """ms to wait after a round of attempts that failed."""
-    retry_interval_multiplier: float = _url("retryIntervalMultiplier", 1.0)
-    max_retry_interval: int = _url("maxRetryInterval", 2_000)
-    """ms: upper bound of the growing interval."""
-    reconnect_attempts: int = _url("reconnectAttempts", 0)
-    """Rounds of attempts to reach the current broker or its backup again after a failure; -1: for ever; 0: sessions fail at once."""
-    initial_connect_attempts: int = _url("initialConnectAttempts", 1)
-    """Rounds over the connectors for the first connection; -1: for ever; 0 counts as 1."""
-    failover_attempts: int = _url("failoverAttempts", 0)
-    """Rounds over all other known brokers when the reconnect attempts are used up; -1: for ever."""
-    confirmation_window_size: int = _url("confirmationWindowSize", -1)
-    """Bytes after which packets are confirmed; from 0 on sessions reattach without loss and asynchronous sends are acknowledged."""
-    consumer_window_size: int = _url("consumerWindowSize", 1024 * 1024)
-    """Bytes of frames that a consumer buffers; -1: unlimited; 0: nothing is buffered."""
-    consumer_max_rate: int = _url("consumerMaxRate", -1)
-    """Messages per second that a consumer takes; -1: no limit."""
-    producer_window_size: int = _url("producerWindowSize", 64 * 1024)
-    """Bytes of credits per address; -1: no flow control."""
-    producer_max_rate: int = _url("producerMaxRate", -1)
-    """Messages per second that a producer sends; -1: no limit."""
-    block_on_durable_send: bool = _url("blockOnDurableSend", True)
-    block_on_non_durable_send: bool = _url("blockOnNonDurableSend", False)
-    block_on_acknowledge: bool = _url("blockOnAcknowledge", False)
-    """Acknowledging waits for the broker's answer; in a transaction only its end does."""
-    pre_acknowledge: bool = _url("preAcknowledge", False)
-    """The broker acknowledges before it delivers."""
-    ack_batch_size: int = _url("ackBatchSize", 1024 * 1024)
-    """Bytes of messages that one acknowledgement covers at most (see :meth:`ClientConsumer.acknowledge`); 0: each has its own."""
-    auto_group: bool = _url("autoGroup", False)
-    """Every message of a producer gets the same generated group id."""
-    group_id: str | None = _url("groupID", None)
-    """Group id of every message of every producer."""
-    min_large_message_size: int = _url("minLargeMessageSize", 100 * 1024)
-    """Bytes: a larger body (with its leading length) is sent in chunks of this size."""
-    compress_large_message: bool = _url("compressLargeMessage", False)
-    compression_level: int = _url("compressionLevel", -1)
-    """0 to 9; -1: zlib's default."""
-    on_message_close_timeout: int = _url("onMessageCloseTimeout", 10_000)
-    """ms that closing waits for a running message handler."""
-    discovery_initial_wait_timeout: int = _url("discoveryInitialWaitTimeout", 10_000)
-    refresh_timeout: int = _url("refreshTimeout", 10_000)
-    dups_ok_batch_size: int = _url("dupsOKBatchSize", 1024 * 1024)
-    """Bytes per acknowledgement in JMS DUPS_OK sessions (JMS passes it to ``create_session``)."""
-    transaction_batch_size: int = _url("transactionBatchSize", 1024 * 1024)
-    """Bytes per acknowledgement in JMS transacted sessions (JMS passes it to ``create_session``)."""
-
-
-def url_parameter_names() -> dict[str, str]:
-    """URL parameter name -> field of :class:`LocatorSettings`."""
-    return {entry.metadata["url"]: entry.name for entry in fields(LocatorSettings)}
-
-
-WITHOUT_EFFECT: dict[str, str] = {
-    "cacheLargeMessagesClient": "large messages are always streamed",
-    "initialMessagePacketSize": "buffers need no initial size in Python",
-    "useGlobalPools": "there are no thread pools",
-    "threadPoolMaxSize": "there are no thread pools",
-    "scheduledThreadPoolMaxSize": "there are no thread pools",
-    "flowControlThreadPoolMaxSize": "there are no thread pools",
-    "ignoreJTA": "there is no JTA in Python",
-    "incomingInterceptorList": "Java classes cannot be loaded",
-    "outgoingInterceptorList": "Java classes cannot be loaded",
-    "protocolManagerFactoryStr": "only the CORE protocol is spoken",
-    "deserializationDenyList": "Java objects are never deserialised",
-    "deserializationAllowList": "Java objects are never deserialised",
-    "deserializationBlackList": "Java objects are never deserialised",
-    "deserializationWhiteList": "Java objects are never deserialised",
-}
-"""URL parameters that are accepted as in Java and change nothing, with the reason."""
-
-
-class SessionFailureListener(Protocol):
-    """Hears of every connection failure, also when the reconnect succeeds."""
-
-    def before_reconnect(self, error: MQError) -> None:
-        """The connection failed with ``error``; attempts to reconnect follow."""
-
-    def connection_failed(self, error: MQError, failed_over: bool) -> None:
-        """The failure has been dealt with: ``failed_over`` is true when the sessions live on, false when they are closed now."""
-
-
-class FailoverEvent(enum.Enum):
-    FAILURE_DETECTED = 0
-    FAILOVER_COMPLETED = 1
-    FAILOVER_FAILED = 2
-
-
-FailoverEventListener = Callable[[FailoverEvent], None]
-"""Called with FAILURE_DETECTED and later with one of the other two."""
-
-
-class SendAcknowledgementHandler(Protocol):
-    """Hears the outcome of asynchronous sends.  Needs a confirmation window; without one it is called right after the write."""
-
-    def send_acknowledged(self, message: ClientMessage) -> None:
-        """The broker has the message (a durable one is stored)."""
-
-    def send_failed(self, message: ClientMessage, error: MQError) -> None:
-        """The broker refused the message, or the session ended before its answer came."""
-
-
-@dataclass(slots=True, kw_only=True)
-class QueueConfiguration:
-    """A queue to create.  ``None`` takes the default of the matching address settings."""
-
-    name: str
-    address: str | None = None
-    """None: the same as ``name``.  A fully qualified ``address::queue`` in ``name`` is split."""
-    routing_type: int | None = ROUTING_ANYCAST
-    """ROUTING_ANYCAST, ROUTING_MULTICAST or None (the broker's default)."""
-    filter_string: str | None = None
-    durable: bool = True
-    temporary: bool = False
-    auto_created: bool = False
-    max_consumers: int | None = None
-    purge_on_no_consumers: bool | None = None
-    exclusive: bool | None = None
-    last_value: bool | None = None
-    last_value_key: str | None = None
-    non_destructive: bool | None = None
-    consumers_before_dispatch: int | None = None
-    delay_before_dispatch: int | None = None
-    group_rebalance: bool | None = None
-    group_rebalance_pause_dispatch: bool | None = None
-    group_buckets: int | None = None
-    group_first_key: str | None = None
-    auto_delete: bool | None = None
-    auto_delete_delay: int | None = None
-    auto_delete_message_count: int | None = None
-    ring_size: int | None = None
-    enabled: bool | None = None
 
 
 class ServerLocator(Closing, Protocol):

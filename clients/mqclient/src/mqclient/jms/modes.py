@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from typing import NamedTuple
 
-from mqclient.core.api import LocatorSettings
+from mqclient.core.settings import LocatorSettings
 from mqclient.jms.exceptions import JMSException
 
 

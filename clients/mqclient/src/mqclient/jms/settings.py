@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from mqclient.core.api import LocatorSettings, TransportConfiguration
 from mqclient.core.connection.configuration import configuration_from_url
-from mqclient.core.setting_checks import check_setting
+from mqclient.core.settings import check_setting
 from mqclient.jms.exceptions import IllegalArgumentException, IllegalStateException
 from mqclient.protocol.discovery import DiscoveryGroupConfiguration
 from mqclient.text import nearest_name

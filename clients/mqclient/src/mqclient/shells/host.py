@@ -11,12 +11,12 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TypeVar
 
-from mqclient.core.api import LocatorSettings
 from mqclient.core.connection.configuration import configuration_from_url
 from mqclient.core.discovery.broadcasting import Broadcasts
 from mqclient.core.discovery.network import Multicast, Network, Received
 from mqclient.core.factories.locator import Locator
 from mqclient.core.runtime import BroadcastLink, Runtime
+from mqclient.core.settings import LocatorSettings
 from mqclient.protocol.discovery import DiscoveryGroupConfiguration, Endpoint
 from mqclient.shells.datagrams import DATAGRAM_BUFFER, MulticastLink, listening_socket, local_address
 from mqclient.shells.shared_folder import read_files, remove_file, write_file

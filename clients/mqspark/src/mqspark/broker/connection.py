@@ -7,11 +7,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from types import TracebackType
 from typing import Any, NoReturn, Self, TypeVar
 
-from mqclient.core.api import LocatorSettings
 from mqclient.core.connection.connection import describe
 from mqclient.core.factories.factory import SessionFactory
 from mqclient.core.factories.locator import Locator
 from mqclient.core.session.session import Session
+from mqclient.core.settings import LocatorSettings
 from mqclient.errors import MQError, NotConnectedError
 from mqclient.protocol.discovery import DiscoveryGroupConfiguration
 from mqclient.sockets import SocketRuntime

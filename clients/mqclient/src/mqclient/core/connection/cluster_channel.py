@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from mqclient.core.api import LocatorSettings
 from mqclient.core.connection.channel import Channel
 from mqclient.core.runtime import Runtime
+from mqclient.core.settings import LocatorSettings
 from mqclient.errors import MQError
 from mqclient.protocol.channel import SessionChannel
 from mqclient.wire.frames import CLUSTER_CHANNEL, HEADER_SIZE

@@ -9,7 +9,7 @@ import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 
-from mqclient.core.api import WITHOUT_EFFECT, LocatorSettings, url_parameter_names
+from mqclient.core.settings import WITHOUT_EFFECT, LocatorSettings, url_parameter_names
 from mqclient.protocol.discovery import DiscoveryGroupConfiguration, Endpoint, JGroupsEndpoint, UdpEndpoint, check_endpoint
 from mqclient.urls import ConnectionUrl, parse_connection_url
 from mqclient.wire.primitives import TransportConfiguration

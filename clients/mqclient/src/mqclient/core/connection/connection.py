@@ -6,11 +6,11 @@ from collections.abc import Awaitable, Callable
 from dataclasses import fields
 from typing import Any, Protocol
 
-from mqclient.core.api import LocatorSettings
 from mqclient.core.connection.channel import Channel
 from mqclient.core.connection.cluster_channel import ClusterChannel
 from mqclient.core.connection.http_link import HttpLink, link_handler
 from mqclient.core.runtime import Link, Runtime, Timer, wait_at_most
+from mqclient.core.settings import LocatorSettings
 from mqclient.errors import (
     ConnectionTimedOutError,
     DisconnectedError,

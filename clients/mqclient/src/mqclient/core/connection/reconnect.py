@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from mqclient.core.api import LocatorSettings
+from mqclient.core.settings import LocatorSettings
 from mqclient.protocol.connection import TopologyPacket
 from mqclient.protocol.retry import RetryPlan
 from mqclient.protocol.topology import Topology, same_connector, same_place

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Any, Protocol
 
-from mqclient.core.api import LocatorSettings
 from mqclient.core.connection.channel import Channel
 from mqclient.core.message import ClientMessage
 from mqclient.core.runtime import Runtime
+from mqclient.core.settings import LocatorSettings
 from mqclient.wire.packets import Acknowledge, IndividualAcknowledge, NullResponse
 
 DEFAULT_PRIORITY = 4

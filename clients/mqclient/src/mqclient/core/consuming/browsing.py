@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from mqclient.core.api import LocatorSettings
+from mqclient.core.settings import LocatorSettings
 
 BROWSED_MAX = 100_000
 """Messages that one browser of the client remembers. A message that it shows beyond that is shown again after a reconnect."""

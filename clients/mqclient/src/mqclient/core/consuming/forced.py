@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from mqclient.core.api import LocatorSettings
 from mqclient.core.connection.channel import Channel
 from mqclient.core.runtime import wait_at_most
+from mqclient.core.settings import LocatorSettings
 from mqclient.errors import ConnectionTimedOutError, MQError
 from mqclient.protocol.credits import ConsumerCredits
 from mqclient.wire.packets import FlowToken, ForceConsumerDelivery

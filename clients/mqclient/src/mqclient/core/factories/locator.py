@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 
-from mqclient.core.api import LocatorSettings
 from mqclient.core.closing import Closing
 from mqclient.core.connection.channel import closed_error
 from mqclient.core.connection.connection import Connection
@@ -12,7 +11,7 @@ from mqclient.core.connection.reconnect import Attempts
 from mqclient.core.discovery.discovery import DiscoveryListener
 from mqclient.core.factories.factory import PAUSE_MIN, SessionFactory
 from mqclient.core.runtime import Runtime, Timer, sleep, starts
-from mqclient.core.setting_checks import check_settings
+from mqclient.core.settings import LocatorSettings, check_settings
 from mqclient.errors import ConnectionTimedOutError, MQError, NotConnectedError
 from mqclient.protocol.connection import TopologyPacket
 from mqclient.protocol.discovery import DiscoveryGroupConfiguration, check_endpoint

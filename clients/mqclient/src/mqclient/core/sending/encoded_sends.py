@@ -22,9 +22,9 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 
-from mqclient.core.api import LocatorSettings
 from mqclient.core.batches import Batch, BatchDone, Batches
 from mqclient.core.connection.channel import Channel, unblocked
+from mqclient.core.settings import LocatorSettings
 from mqclient.errors import AddressFullError, IllegalStateError, LargeMessageInterruptedError, MQError
 from mqclient.protocol.credits import ProducerCredits
 from mqclient.wire.frames import HEADER, frame

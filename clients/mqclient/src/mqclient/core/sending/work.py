@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from mqclient.core.api import LocatorSettings
 from mqclient.core.connection.channel import closed_error
 from mqclient.core.runtime import Mutex, Runtime, wait_at_most
 from mqclient.core.sending.flow import ProducerFlow
+from mqclient.core.settings import LocatorSettings
 from mqclient.errors import MQError
 
 

@@ -7,7 +7,7 @@ from typing import Any, cast
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqclient.core.api import LocatorSettings
-from mqclient.core.setting_checks import check_settings
+from mqclient.core.settings import check_settings
 from mqclient.jms import (
     AcknowledgeMode,
     ConnectionFactory,
