@@ -8,6 +8,7 @@ import unittest
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from mqspark.options import OPTIONS, Use
 from tests.unit.docs.pages import load_program
 
 
@@ -26,6 +27,12 @@ class SparkTableTests(SynchronousTestCase):
         program = load_program("docs", "generate_spark_tables.py")
         found = [match[2] for path in program.PAGES for match in program.BLOCK.finditer(path.read_text(encoding="utf-8"))]
         self.assertEqual(sorted(found), sorted(program.tables()))
+
+    def test_every_option_has_a_row(self) -> None:
+        makers = load_program("docs", "generate_spark_tables.py").tables()
+        tables = "".join(makers[name]() for name in ("connection", "source", "sink", "journal"))
+        for name in {entry.name for entry in OPTIONS if entry.uses != Use.JOB}:
+            self.assertIn(f"\n| `{name}` |", tables)
 
     def test_a_change_of_the_code_is_noticed(self) -> None:
         program = load_program("docs", "generate_spark_tables.py")

@@ -9,7 +9,7 @@ from pathlib import Path
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqspark.errors import BadOptionError, MqsparkError
-from mqspark.options import OPTIONS, Options, Use, connection_table, options_table
+from mqspark.options import OPTIONS, Options, Use
 
 URL = "tcp://127.0.0.1:61616"
 READ = {"url": URL, "queue": "orders"}
@@ -166,11 +166,9 @@ class SecretTests(SynchronousTestCase):
 
 
 class TableTests(SynchronousTestCase):
-    def test_every_option_has_a_row_and_names_are_unique_without_case(self) -> None:
+    def test_names_are_unique_without_case_and_meanings_are_sentences(self) -> None:
         self.assertEqual(len({entry.name.lower() for entry in OPTIONS}), len(OPTIONS))
-        table = connection_table() + options_table(Use.BROKER | Use.JOURNAL)
         for entry in OPTIONS:
-            self.assertEqual(table.count(f"\n| `{entry.name}` |"), 1)
             self.assertTrue(entry.meaning.endswith("."), entry.name)
 
     def test_defaults_in_the_table_are_values_that_are_read(self) -> None:

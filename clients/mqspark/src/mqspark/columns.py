@@ -128,9 +128,3 @@ def no_column(name: str, known: Sequence[str], subject: str) -> str:
     """A sentence about an unknown column that names the nearest column, or all columns."""
     nearest = nearest_name(name, known)
     return f"{subject} no column {name}; " + (f"did you mean {nearest}?" if nearest else f"there are: {', '.join(known)}")
-
-
-def columns_table(columns: Sequence[Column] = (*COLUMNS, CORRUPT)) -> str:
-    """The columns as a table in Markdown, for the manual."""
-    rows = [f"| `{column.name}` | `{column.type}` | {column.meaning} |" for column in columns]
-    return "\n".join(("| column | type | meaning |", "|---|---|---|", *rows)) + "\n"

@@ -6,7 +6,7 @@ from typing import Final
 
 from pyspark.sql.types import StructType
 
-from mqspark.columns import COLUMNS, Column, chosen, columns_table, no_column
+from mqspark.columns import COLUMNS, Column, chosen, no_column
 from mqspark.errors import SchemaError
 
 MESSAGES: Final = (
@@ -97,8 +97,3 @@ def check_table_schema(table: str, schema: StructType) -> None:
         found = field.dataType.simpleString()
         if found != column.type:
             raise SchemaError(f"the column {field.name} has the type {found}; expected {column.type}")
-
-
-def journal_columns_table(table: str) -> str:
-    """The columns of a table in Markdown, for the manual."""
-    return columns_table(TABLES[table])

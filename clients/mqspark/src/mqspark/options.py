@@ -10,7 +10,7 @@ import enum
 import logging
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Final
@@ -468,32 +468,9 @@ OPTIONS: Final[tuple[OptionEntry, ...]] = tuple(replace(each.metadata["option"],
 """The table, in the manual's order."""
 
 
-CONNECTION: Final = ("url", "user", "password", "passwordFile", "passwordEnv", "connectTimeout", "reconnectTimeout")
-"""The options that say how to connect."""
-
-
 def use_names(uses: Use) -> str:
     """``spark.read, df.write``."""
     return ", ".join(name for use, name in USE_NAMES.items() if use & uses)
-
-
-def connection_table() -> str:
-    """The options that say how to connect, as a table in Markdown, for the manual."""
-    return _table([entry for entry in OPTIONS if entry.name in CONNECTION])
-
-
-def options_table(uses: Use) -> str:
-    """The other options of these uses."""
-    return _table([entry for entry in OPTIONS if entry.uses & uses and entry.name not in CONNECTION])
-
-
-def _table(entries: Sequence[OptionEntry]) -> str:
-    rows = ["| option | default | meaning |", "|---|---|---|"]
-    for entry in entries:
-        default = entry.default if " " in entry.default or not entry.default else f"`{entry.default}`"
-        text = re.sub(r"\{.*\}", r"`\g<0>`", f"{entry.meaning} Expected: {entry.kind.expected}.")
-        rows.append(f"| `{entry.name}` | {default} | {text} |")
-    return "\n".join(rows) + "\n"
 
 
 def _read(entry: OptionEntry, value: str) -> Any:
