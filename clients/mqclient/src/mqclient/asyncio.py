@@ -26,7 +26,7 @@ import ssl
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import txaio.aio
 
@@ -39,7 +39,7 @@ from mqclient.core.settings import LocatorSettings
 from mqclient.errors import NotConnectedError
 from mqclient.invm import SERVERS, server_number
 from mqclient.protocol.discovery import DiscoveryGroupConfiguration
-from mqclient.shells.asyncio_network import AsyncioNetwork
+from mqclient.shells.asyncio_network import AsyncioLink, AsyncioNetwork, LinkProtocol
 from mqclient.shells.host import HostRuntime, make_locator
 from mqclient.tls.context import ssl_context
 from mqclient.tls.tls import flag, handshake_hint, tls_settings
@@ -142,7 +142,7 @@ class AsyncioRuntime(HostRuntime):
         try:
             async with asyncio.timeout(limit / 1000 if limit > 0 else timeout):
                 _, protocol = await self.loop.create_connection(
-                    lambda: _LinkProtocol(self.loop, handler, flag(parameters, "tcpNoDelay", True)),
+                    lambda: LinkProtocol(self.loop, handler, flag(parameters, "tcpNoDelay", True)),
                     str(parameters.get("host", "localhost")),
                     int(parameters.get("port", 61616)),
                     ssl=ssl_context(tls) if tls is not None else None,
@@ -157,67 +157,3 @@ class AsyncioRuntime(HostRuntime):
             hint = handshake_hint(error) if in_handshake else ""
             raise NotConnectedError(f"{describe(connector)} cannot be reached: {error}{hint}") from error
         return AsyncioLink(protocol, describe(connector))
-
-
-class AsyncioLink:
-    """Implements :class:`mqclient.core.runtime.Link`; all that is written in one turn of the loop leaves together."""
-
-    __slots__ = ("_protocol", "peer")
-
-    def __init__(self, protocol: _LinkProtocol, peer: str) -> None:
-        self._protocol = protocol
-        self.peer = peer
-
-    def write(self, data: bytes) -> None:
-        self._protocol.write(data)
-
-    def close(self) -> None:
-        self._protocol.flush()
-        self._protocol.transport.close()
-
-    def abort(self) -> None:
-        self._protocol.transport.abort()
-
-
-class _LinkProtocol(asyncio.Protocol):
-    transport: asyncio.Transport
-
-    def __init__(self, loop: asyncio.AbstractEventLoop, handler: LinkHandler, no_delay: bool) -> None:
-        self._loop = loop
-        self._handler = handler
-        self._no_delay = no_delay
-        self._pending: list[bytes] = []
-        self._lost = False
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport = cast(asyncio.Transport, transport)
-        if not self._no_delay:
-            import socket
-
-            # asyncio itself switches the delay off.
-            self.transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 0)
-
-    def data_received(self, data: bytes) -> None:
-        self._handler.data_received(data)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._lost = True
-        self._handler.link_lost(str(exc) if exc is not None else "the connection was closed")
-
-    def pause_writing(self) -> None:
-        self._handler.link_paused()
-
-    def resume_writing(self) -> None:
-        self._handler.link_resumed()
-
-    def write(self, data: bytes) -> None:
-        if self._lost:
-            return
-        if not self._pending:
-            self._loop.call_soon(self.flush)
-        self._pending.append(data)
-
-    def flush(self) -> None:
-        pending, self._pending = self._pending, []
-        if pending and not self._lost:
-            self.transport.write(b"".join(pending))

@@ -35,8 +35,8 @@ from twisted.internet._sslverify import IOpenSSLTrustRoot  # the only place that
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.endpoints import HostnameEndpoint
 from twisted.internet.error import ConnectError
-from twisted.internet.interfaces import IDelayedCall, IHandshakeListener, IOpenSSLClientConnectionCreator, IPushProducer
-from twisted.internet.protocol import Factory, Protocol, connectionDone
+from twisted.internet.interfaces import IDelayedCall, IHandshakeListener, IOpenSSLClientConnectionCreator
+from twisted.internet.protocol import Factory, connectionDone
 from twisted.internet.ssl import (
     AcceptableCiphers,
     Certificate,
@@ -62,8 +62,7 @@ from mqclient.errors import NotConnectedError
 from mqclient.invm import SERVERS, server_number
 from mqclient.protocol.discovery import DiscoveryGroupConfiguration
 from mqclient.shells.host import HostRuntime, make_locator
-from mqclient.shells.twisted_losses import loss_reason
-from mqclient.shells.twisted_network import TwistedNetwork
+from mqclient.shells.twisted_network import LinkProtocol, TwistedLink, TwistedNetwork
 from mqclient.tls.tls import TlsSettings, flag, handshake_hint, tls_settings
 from mqclient.wire.primitives import TransportConfiguration
 
@@ -167,7 +166,7 @@ class TwistedRuntime(HostRuntime):
         )
         tls = tls_settings(connector, lambda path: Path(path).read_bytes())
         no_delay = flag(parameters, "tcpNoDelay", True)
-        kind = _LinkProtocol if tls is None else _TlsLinkProtocol
+        kind = LinkProtocol if tls is None else _TlsLinkProtocol
         factory: Any = Factory.forProtocol(lambda: kind(handler, no_delay))
         factory.noisy = False  # while a broker is away each attempt would write two lines to the log
         if tls is not None:
@@ -228,61 +227,8 @@ class _Timer:
             self._function()
 
 
-class TwistedLink:
-    """Implements :class:`mqclient.core.runtime.Link`."""
-
-    __slots__ = ("_protocol", "_transport", "peer")
-
-    def __init__(self, protocol: _LinkProtocol, peer: str) -> None:
-        self._protocol = protocol
-        self._transport: Any = protocol.transport
-        self.peer = peer
-
-    def write(self, data: bytes) -> None:
-        if not self._protocol.lost:
-            self._transport.write(data)
-
-    def close(self) -> None:
-        self._transport.loseConnection()
-
-    def abort(self) -> None:
-        self._transport.abortConnection()
-
-
-@implementer(IPushProducer)
-class _LinkProtocol(Protocol):
-    def __init__(self, handler: LinkHandler, no_delay: bool) -> None:
-        self.lost = False
-        self._handler = handler
-        self._no_delay = no_delay
-
-    def connectionMade(self) -> None:
-        transport: Any = self.transport
-        try:
-            transport.setTcpNoDelay(self._no_delay)
-        except AttributeError:
-            pass  # transports of tests have no such option
-        transport.registerProducer(self, True)
-
-    def dataReceived(self, data: bytes) -> None:
-        self._handler.data_received(data)
-
-    def connectionLost(self, reason: Failure = connectionDone) -> None:
-        self.lost = True
-        self._handler.link_lost(loss_reason(reason))
-
-    def pauseProducing(self) -> None:
-        self._handler.link_paused()
-
-    def resumeProducing(self) -> None:
-        self._handler.link_resumed()
-
-    def stopProducing(self) -> None:
-        pass
-
-
 @implementer(IHandshakeListener)
-class _TlsLinkProtocol(_LinkProtocol):
+class _TlsLinkProtocol(LinkProtocol):
     """Tells when the handshake is over; the handler hears of nothing before."""
 
     def __init__(self, handler: LinkHandler, no_delay: bool) -> None:

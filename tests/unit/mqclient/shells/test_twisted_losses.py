@@ -11,7 +11,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.server.transport.acceptor import BrokerProtocol
 from mqclient.shells.twisted_losses import loss_reason
-from mqclient.twisted import _LinkProtocol
+from mqclient.shells.twisted_network import LinkProtocol
 
 CLOSED = Failure(ConnectionDone())
 """What Twisted gives when the other process is killed: its system closes the socket."""
@@ -26,7 +26,7 @@ class LossTests(SynchronousTestCase):
 
     def test_client_and_broker_are_told_so(self) -> None:
         handler = mock.Mock()
-        _LinkProtocol(handler, no_delay=True).connectionLost(CLOSED)
+        LinkProtocol(handler, no_delay=True).connectionLost(CLOSED)
         handler.link_lost.assert_called_once_with("the peer has closed the connection")
         protocol: Any = BrokerProtocol()
         protocol.factory = mock.Mock()

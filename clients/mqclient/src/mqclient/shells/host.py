@@ -15,7 +15,7 @@ from mqclient.core.connection.configuration import configuration_from_url
 from mqclient.core.discovery.broadcasting import Broadcasts
 from mqclient.core.discovery.network import Multicast, Network, Received
 from mqclient.core.factories.locator import Locator
-from mqclient.core.runtime import BroadcastLink, Runtime
+from mqclient.core.runtime import BroadcastLink, LinkHandler, Runtime
 from mqclient.core.settings import LocatorSettings
 from mqclient.protocol.discovery import DiscoveryGroupConfiguration, Endpoint
 from mqclient.shells.datagrams import DATAGRAM_BUFFER, MulticastLink, listening_socket, local_address
@@ -140,3 +140,26 @@ def hear(runtime: Runtime, listening: socket.socket, received: Received) -> None
             received(data, f"{address[0]}:{address[1]}")
         except Exception as error:
             runtime.log_failure("a datagram could not be handled", error)
+
+
+class LateHandler:
+    """Passes on to the handler of an accepted connection, which is made for its link and so after it."""
+
+    def __init__(self) -> None:
+        self.handler: LinkHandler | None = None
+
+    def data_received(self, data: bytes) -> None:
+        if self.handler is not None:
+            self.handler.data_received(data)
+
+    def link_lost(self, reason: str) -> None:
+        if self.handler is not None:
+            self.handler.link_lost(reason)
+
+    def link_paused(self) -> None:
+        if self.handler is not None:
+            self.handler.link_paused()
+
+    def link_resumed(self) -> None:
+        if self.handler is not None:
+            self.handler.link_resumed()

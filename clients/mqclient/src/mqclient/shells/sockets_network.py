@@ -8,7 +8,7 @@ from typing import Protocol, TypeVar
 
 from mqclient.core.discovery.network import Listener, Received
 from mqclient.core.runtime import Link, LinkHandler
-from mqclient.shells.host import HostNetwork, hear, listen_tcp
+from mqclient.shells.host import HostNetwork, LateHandler, hear, listen_tcp
 from mqclient.shells.sockets_links import LoopRuntime, SocketLink
 from mqclient.shells.sockets_loop import READ, Loop
 
@@ -74,29 +74,6 @@ class _Listener:
             except OSError:
                 return
             connected.setblocking(False)
-            handler = _Accepted()
+            handler = LateHandler()
             link = self._runtime.add_link(SocketLink(self._runtime.loop, connected, str(address[0]), handler))
             handler.handler = self._accepted(link)
-
-
-class _Accepted:
-    """Passes on to the handler, which is made for its link and so after it."""
-
-    def __init__(self) -> None:
-        self.handler: LinkHandler | None = None
-
-    def data_received(self, data: bytes) -> None:
-        if self.handler is not None:
-            self.handler.data_received(data)
-
-    def link_lost(self, reason: str) -> None:
-        if self.handler is not None:
-            self.handler.link_lost(reason)
-
-    def link_paused(self) -> None:
-        if self.handler is not None:
-            self.handler.link_paused()
-
-    def link_resumed(self) -> None:
-        if self.handler is not None:
-            self.handler.link_resumed()

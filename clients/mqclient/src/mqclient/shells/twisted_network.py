@@ -1,4 +1,4 @@
-"""Multicast groups and ports under Twisted."""
+"""Links, multicast groups and ports under Twisted."""
 
 from __future__ import annotations
 
@@ -16,10 +16,65 @@ from zope.interface import implementer
 from mqclient.core.discovery.network import Listener, Received
 from mqclient.core.runtime import Link, LinkHandler, Runtime
 from mqclient.shells.datagrams import DATAGRAM_BUFFER
-from mqclient.shells.host import HostNetwork
+from mqclient.shells.host import HostNetwork, LateHandler
 from mqclient.shells.twisted_losses import loss_reason
 
 T = TypeVar("T")
+
+
+class TwistedLink:
+    """Implements :class:`mqclient.core.runtime.Link`."""
+
+    __slots__ = ("_protocol", "_transport", "peer")
+
+    def __init__(self, protocol: LinkProtocol, peer: str) -> None:
+        self._protocol = protocol
+        self._transport: Any = protocol.transport
+        self.peer = peer
+
+    def write(self, data: bytes) -> None:
+        if not self._protocol.lost:
+            self._transport.write(data)
+
+    def close(self) -> None:
+        self._transport.loseConnection()
+
+    def abort(self) -> None:
+        self._transport.abortConnection()
+
+
+@implementer(IPushProducer)
+class LinkProtocol(Protocol):
+    """The end of a link that Twisted knows."""
+
+    def __init__(self, handler: LinkHandler, no_delay: bool) -> None:
+        self.lost = False
+        self._handler = handler
+        self._no_delay = no_delay
+
+    def connectionMade(self) -> None:
+        transport: Any = self.transport
+        try:
+            transport.setTcpNoDelay(self._no_delay)
+        except AttributeError:
+            pass  # transports of tests have no such option
+        transport.registerProducer(self, True)
+
+    def dataReceived(self, data: bytes) -> None:
+        self._handler.data_received(data)
+
+    def connectionLost(self, reason: Failure = connectionDone) -> None:
+        self.lost = True
+        self._handler.link_lost(loss_reason(reason))
+
+    def pauseProducing(self) -> None:
+        self._handler.link_paused()
+
+    def resumeProducing(self) -> None:
+        self._handler.link_resumed()
+
+    def stopProducing(self) -> None:
+        pass
 
 
 class TwistedNetwork(HostNetwork):
@@ -60,52 +115,18 @@ class _Listener:
         self._port.stopListening()
 
 
-@implementer(IPushProducer)
-class _Accepted(Protocol):
-    """An accepted connection; implements :class:`mqclient.core.runtime.Link` too."""
+class _Accepted(LinkProtocol):
+    """An accepted connection."""
 
     def __init__(self, accepted: Callable[[Link], LinkHandler]) -> None:
+        self._late = LateHandler()
+        super().__init__(self._late, no_delay=True)
         self._accepted = accepted
-        self._handler: LinkHandler | None = None
-        self.peer = ""
 
     def connectionMade(self) -> None:
+        super().connectionMade()
         transport: Any = self.transport
-        self.peer = transport.getPeer().host
-        self._handler = self._accepted(self)
-        transport.registerProducer(self, True)
-
-    def pauseProducing(self) -> None:
-        if self._handler is not None:
-            self._handler.link_paused()
-
-    def resumeProducing(self) -> None:
-        if self._handler is not None:
-            self._handler.link_resumed()
-
-    def stopProducing(self) -> None:
-        pass
-
-    def dataReceived(self, data: bytes) -> None:
-        if self._handler is not None:
-            self._handler.data_received(data)
-
-    def connectionLost(self, reason: Failure = connectionDone) -> None:
-        handler, self._handler = self._handler, None
-        if handler is not None:
-            handler.link_lost(loss_reason(reason))
-
-    def write(self, data: bytes) -> None:
-        transport: Any = self.transport
-        transport.write(data)
-
-    def close(self) -> None:
-        transport: Any = self.transport
-        transport.loseConnection()
-
-    def abort(self) -> None:
-        transport: Any = self.transport
-        transport.abortConnection()
+        self._late.handler = self._accepted(TwistedLink(self, transport.getPeer().host))
 
 
 class _Datagrams(DatagramProtocol):
