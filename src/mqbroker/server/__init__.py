@@ -16,6 +16,6 @@ The rooms and modules of this package have an order, the lowest first; none impo
 ``management``            requests of operators, which may ask all the others
 ========================= ======================================================================================================
 
-A part of a session takes the session as a ``SessionState`` and the server as a ``ServerState``; of another part it needs, it is told when
-it is made.
+A part of a session takes the session as a ``SessionState`` and the server as a ``ServerState``; another part that it needs is passed in
+when it is made.
 """

@@ -54,7 +54,7 @@ class BridgePort(Protocol):
     def find(self, name: str) -> ManagedBridge | None: ...
 
     def create_kept(self, configuration: BridgeConfiguration) -> None:
-        """Make and start a bridge, also after each restart.  Raises ValueError with the reason when that cannot be."""
+        """Make and start a bridge, also after each restart.  Raises ValueError with the reason when the bridge cannot be made."""
 
     def destroy(self, name: str) -> bool:
         """Stop and forget all bridges of one configured name; False when there is none."""

@@ -33,8 +33,8 @@ ManagementHandler = Callable[[SessionState, Message], None]
 class Server(ServerState):
     """One broker, as its connections and management see it.
 
-    ``new_id`` gives unique texts for connections, and ``manage`` takes the messages to the management address.
-    ``connect(transport, remote, …)`` takes a transport that was opened, as :meth:`Connections.connect` says.
+    ``new_id`` gives unique texts for connections, and ``manage`` takes the messages to the management address.  ``connect(transport,
+    remote, …)`` takes an open transport (see :meth:`Connections.connect`).
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class Server(ServerState):
         return self._connections.total
 
     def has_clients(self) -> bool:
-        """Is a client connected that is no other broker?"""
+        """Is a client connected, other brokers not counted?"""
         return any(connection.logged_in and not connection.cluster_authorized for connection in self.connections.values())
 
     def connection_ended(self, connection: ServerConnection) -> None:

@@ -27,7 +27,7 @@ log = Logger(namespace="mqbroker.server")
 
 
 class ServerState:
-    """The server, as its sessions see it.  ``frame_size_max`` is bytes, ``version`` the newest protocol version that it speaks."""
+    """The server, as its sessions see it.  ``frame_size_max`` is in bytes; ``version`` is the newest protocol version of the server."""
 
     def __init__(
         self,

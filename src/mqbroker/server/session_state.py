@@ -23,7 +23,7 @@ CHUNK_SIZE_MAX = 1024 * 1024
 """Bytes of a large message that are read from the disk and sent at a time, whatever chunk size the client asks for."""
 
 UNCONFIRMED_MAX = 64 * 1024 * 1024
-"""Bytes beside twice the confirmation window that are kept for a peer which does not confirm them; more ends its connection."""
+"""Bytes, in addition to twice the confirmation window, that are kept for a peer that confirms nothing; with more its connection ends."""
 
 KEPT_MAX = 128 * 1024 * 1024
 """Bytes of unconfirmed packets that are kept for all sessions of one connection together.
@@ -32,13 +32,14 @@ A session that would need more keeps none, and cannot be reattached then.
 """
 
 _KEPT_STEP = 64 * 1024
-"""Bytes after which a session works out the sum for :data:`KEPT_MAX` again."""
+"""Bytes after which a session compares the sum with :data:`KEPT_MAX` again."""
 
 
 class SessionState(ConnectionSession):
     """The session as its sends, consumers and other parts see it.
 
-    ``min_large_message_size`` (bytes) is also the chunk size of large deliveries; ``transaction`` collects what is not committed at once.
+    ``min_large_message_size`` (bytes) is also the chunk size of large deliveries; ``transaction`` collects the work that is committed
+    later.
     """
 
     __slots__ = (
@@ -67,7 +68,7 @@ class SessionState(ConnectionSession):
         self.server = server
         self.connection = connection
         self.xa = request.xa
-        # Outside of a branch an XA session has no transaction to put its work into.
+        # An XA session outside of a branch has no transaction for its work.
         self.auto_commit_sends = request.auto_commit_sends or self.xa
         self.auto_commit_acks = request.auto_commit_acks or self.xa
         self.pre_acknowledge = request.pre_acknowledge

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class AcceptorControl(Resource):
-    """One acceptor.  Its connections survive a stop of it."""
+    """One acceptor.  Open connections survive when the acceptor is stopped."""
 
     def __init__(self, acceptor: Acceptor) -> None:
         self.acceptor = acceptor

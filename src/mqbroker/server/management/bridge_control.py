@@ -71,7 +71,7 @@ _POSITIONS = (
     *("retry_interval", "retry_interval_multiplier", "initial_connect_attempts", "reconnect_attempts", "use_duplicate_detection"),
     *("confirmation_window_size", "check_period", "connectors", "use_discovery_group", "ha", "user", "password"),
 )
-"""The parameters of the oldest form of createBridge; later forms have the transformer's properties, too, then a producer window size."""
+"""The parameters of the oldest form of createBridge; later forms add the transformer's properties, and then a producer window size."""
 _FROM_JSON = {
     "client_failure_check_period": "check_period",
     "discovery_group_name": "discovery_group",

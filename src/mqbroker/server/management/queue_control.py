@@ -41,7 +41,7 @@ class QueueControl(Resource):
     # --- messages that wait
 
     def _seen(self, filter_text: Any, limit: int = -1) -> Iterator[Message | None]:
-        """Waiting messages, those in pages too, for reading only; None stands for a message that the filter does not match."""
+        """Waiting messages, in memory and in pages, for reading only; None stands for a message that the filter does not match."""
         filter = parse_filter(filter_text)
         pages = self.queue.pages
         messages = (None if each is None else each.message for each in waiting(self.queue, None if filter is None else filter.matches))

@@ -45,9 +45,10 @@ def _of_delivery(figure: Callable[[Message], int]) -> Callable[[QueueControl], i
 
 
 def count_messages(known: int, select: Callable[[], Iterable[Message | None]], filter_text: Any, *group_by: Any) -> Any:
-    """A count of messages: ``known`` without filter and group, else the Steps of counting those that ``select`` gives.
+    """A count of messages: ``known`` without filter and group, else the Steps of counting the messages that ``select`` gives.
 
-    With a property to group by, be it null, the result is a JSON object of counts by the values of the property ("null" without one).
+    With a property to group by, even null, the result is a JSON object: counts by the property's value ("null" for messages without the
+    property).
     """
     name = group_by[0] if group_by else None
     if not name and not filter_text:

@@ -1,7 +1,7 @@
 """The operations ``createQueue``, ``updateQueue`` and ``destroyQueue`` of the broker, in all their forms.
 
-A form with a JSON object is answered with one, a form with single parameters with the line that the command line prints, and the oldest
-ones, with up to five parameters, with nothing; as Artemis does.
+The answers are those of Artemis: a JSON object for a form with a JSON object, the line that the command line prints for a form with single
+parameters, and nothing for the oldest forms, which have up to five parameters.
 """
 
 from __future__ import annotations

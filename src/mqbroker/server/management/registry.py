@@ -99,7 +99,7 @@ class Registry:
         return run_to_end(result) if isinstance(result, Generator) else result
 
     def begin(self, resource_name: str, operation: str, parameters: Sequence[Any]) -> Any:
-        """As :meth:`invoke`, but an operation that may take long is not done yet: its :data:`.steps.Steps` are returned."""
+        """As :meth:`invoke`, but an operation that may take long is only begun: the result is its :data:`.steps.Steps`."""
         resource = self.find(resource_name)
         if resource is None:
             raise ManagementError(f"AMQ229067: Cannot find resource with name {resource_name}")

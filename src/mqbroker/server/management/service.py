@@ -84,7 +84,7 @@ class ManagementService:
             self._done(session, message, resource, operation, name, result, None)
 
     def _do_steps(self, session: SessionState, message: Message, resource: str, operation: object, name: str, steps: Steps[Any]) -> None:
-        """Carry out work that may take long.  The connection that has asked for it is not read meanwhile; all others are."""
+        """Carry out work that may take long.  The connection that has asked for the work is not read meanwhile; all others are."""
         connection = session.connection
         finished = held = False
 

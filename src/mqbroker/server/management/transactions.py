@@ -23,7 +23,7 @@ MESSAGE_TYPES = {
     TYPE_STREAM: "StreamMessage",
 }
 MESSAGES_SHOWN_MAX = 200
-"""Messages sent, and messages acknowledged, that the details of a prepared branch show: the answer has to fit into one message."""
+"""The most sent and the most acknowledged messages that the details of a prepared branch show: the answer has to fit into one message."""
 
 
 def _branches(control: ServerResource) -> Branches:

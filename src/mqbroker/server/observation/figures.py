@@ -1,6 +1,6 @@
 """The figures of a running broker that :mod:`mqbroker.server.observation.metrics` shows.
 
-Only counters that the broker keeps anyway: no function here walks over messages.
+The figures are counters that the broker keeps anyway: no function here walks over messages.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class ObservedServer(Protocol):
 class BrokerFigures:
     """A :class:`~mqbroker.server.observation.metrics.MetricsSource`.
 
-    ``disk_usage`` is the used part of the data disk, 0.0 to 1.0; ``loop_lag_ms`` is None when nobody watches the event loop.
+    ``disk_usage`` is the used part of the data disk, 0.0 to 1.0; ``loop_lag_ms`` is None when the event loop is not watched.
     """
 
     def __init__(self, server: ObservedServer, disk_usage: Callable[[], float], loop_lag_ms: Callable[[], float | None]) -> None:

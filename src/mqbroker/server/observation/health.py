@@ -95,7 +95,7 @@ class _Writer:
 
     def _fail(self) -> None:
         if self._begun:
-            # The client must not take half a text for the whole text.
+            # The connection is cut off: the client must not take half a text for the whole text.
             self._ended = True
             self._request.unregisterProducer()
             self._request.transport.abortConnection()
@@ -110,7 +110,7 @@ class _Writer:
 
 
 class _Folder(Resource):
-    """Holds other resources; itself it is not found."""
+    """A resource that only holds other resources; a request for its own path gets 404."""
 
     def render(self, request: Any) -> Any:
         nothing: Any = notFound()

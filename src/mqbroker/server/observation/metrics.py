@@ -1,6 +1,6 @@
 """Metrics in the text format of Prometheus, under the names that the Artemis manual lists ("Metrics").
 
-All are gauges, also those that only grow, and all have the label ``broker``.  A figure that a source does not give has no series.
+All metrics are gauges, even when they only grow, and all have the label ``broker``.  A figure that a source does not give has no series.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ QUEUE_METRICS: Final = {
 
 
 class MetricsSource(Protocol):
-    """Where the figures come from.  Each method is called once per scrape, on the event loop; it must not walk over messages."""
+    """The source of the figures.  Each method is called once per scrape, on the event loop, and must not walk over messages."""
 
     @property
     def broker_name(self) -> str: ...
@@ -90,7 +90,7 @@ class MetricsSource(Protocol):
 
 
 def render(source: MetricsSource) -> Iterator[bytes]:
-    """The text, a piece per metric: the figures are those of the moment when the first piece is taken."""
+    """The text, a piece per metric.  All figures are of the moment when the first piece is taken."""
     broker = f'broker="{_escaped(source.broker_name)}"'
     enabled: dict[str, bool] = {}
 

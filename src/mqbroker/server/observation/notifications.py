@@ -40,7 +40,7 @@ BINDING_TYPE_REMOTE_QUEUE = 1
 BINDING_TYPE_DIVERT = 2
 PROTOCOL_NAME = "CORE"
 REPEATED_WARNING_SECONDS = 10.0
-"""The same kind of warning is written at most once in this time; the next line tells how many were left out."""
+"""A kind of warning is written at most once in this time; the next line tells the number of warnings left out."""
 
 
 class NotifyingServer(InformingServer, Protocol):
@@ -107,7 +107,7 @@ class Notifications:
     # --- messaging core
 
     def address_added(self, address: Address) -> None:
-        """A line of the log only: Artemis notifies of addresses only for a plugin."""
+        """Only a log line, no notification: Artemis sends notifications of addresses only with a plugin."""
         log.debug("address {name} added", name=address.name)
 
     def address_removed(self, address: Address) -> None:

@@ -1,7 +1,7 @@
 """Information on all queues and their consumers for another broker that has asked for it.
 
-A *snapshot* goes straight to the queue that the other broker listens on, in turns, since there may be very many queues.  It stands at one
-place in the order of notifications: notifications that come meanwhile are held back from all listeners until it is complete.
+A *snapshot* goes straight to the queue that the other broker listens on, in several turns, since there may be very many queues.  The
+snapshot has one place in the order of notifications: later notifications are held back from all listeners until the snapshot is complete.
 """
 
 from __future__ import annotations
@@ -79,7 +79,8 @@ class NotificationOrder(Protocol):
 
 
 class QueueInfo:
-    """Sends snapshots.  It knows consumers from the notifications about them, so that a snapshot and later notifications never disagree."""
+    """Sends snapshots.  The consumers in a snapshot are counted from the notifications about them, so that a snapshot and later
+    notifications never disagree."""
 
     def __init__(self, server: InformingServer, notifications: NotificationOrder) -> None:
         self._server = server
@@ -112,7 +113,8 @@ class QueueInfo:
         return self._consumers.get(name, {})
 
     def send_to(self, queue: Queue) -> Steps[None]:
-        """Put a snapshot into ``queue``: a marker, each binding that its filter lets through with its consumers, and a marker."""
+        """Put a snapshot into ``queue``: a marker, each binding that the filter of ``queue`` lets through with its consumers, and a
+        marker."""
         notifications = self._notifications
         notifications.hold()
         try:

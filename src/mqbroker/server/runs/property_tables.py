@@ -1,7 +1,7 @@
 """Templates of property tables: a table that fits the template of the messages before it is not parsed again.
 
-Messages of one producer or one link have tables with the same keys and types at the same places.  A table that has the size and the fixed
-bytes of a template differs from the one that the template was learnt from in the client's values alone.
+Messages of one producer or one link have tables with the same keys and types at the same places.  A table with the size and the fixed bytes
+of a template has the same keys, types and broker properties; only the client's values differ.
 
 Source: ``protocol-spec/``, chapter "Message encoding".
 """
@@ -17,7 +17,7 @@ from mqclient.wire.message import KEY_BRIDGE_DUPLICATE_ID, KEY_CID, KEY_DUPLICAT
 from mqclient.wire.properties import BYTE, BYTES, STRING, check_block, check_entries, walk
 
 INTERNAL = "_AMQ_".encode("utf-16-le")
-"""How the names of properties begin that are meant for the broker."""
+"""The beginning of the names of properties for the broker."""
 BRIDGE_DUPLICATE_ID = KEY_BRIDGE_DUPLICATE_ID.encode("utf-16-le")
 
 _HEAD = struct.Struct(">Bi")
@@ -28,9 +28,9 @@ _DUPLICATE_ID = KEY_DUPLICATE_ID.encode("utf-16-le")
 _ROUTE_TO = KEY_ROUTE_TO.encode("utf-16-le")
 _ROUTING_TYPE = KEY_ROUTING_TYPE.encode("utf-16-le")
 _BRIDGED = {_ROUTING_TYPE: BYTE, _ROUTE_TO: BYTES, BRIDGE_DUPLICATE_ID: BYTES}
-"""What a message that a link brings may say to the broker, with the types."""
+"""Properties for the broker that a message from a link may have, with their types."""
 _OTHERS = frozenset((_CID, _DUPLICATE_ID))
-"""Stay in a message that a link brings: the duplicate id of the bridge counts, and not that of the client."""
+"""Properties that stay in a message from a link: the duplicate id of the bridge counts, not the client's."""
 _SAME = frozenset((_ROUTING_TYPE, _ROUTE_TO))
 """Their values are part of a template."""
 _ID_ENTRY = _I32.pack(len(_DUPLICATE_ID)) + _DUPLICATE_ID
@@ -97,8 +97,9 @@ class Table:
     """Template of property tables; places count from the beginning of the table.
 
     A table of ``size`` bytes that begins with ``known`` and has each of ``fixed`` (place, bytes) fits the template: its duplicate id, the
-    value of ``id_key``, is at ``id_at`` (first, behind the last; None = it has none).  ``found_id`` is its place in the table that
-    :meth:`look` has parsed last, which need not fit.  Of a table with a ``head`` only that and the places in ``kept`` (from, to) go on.
+    value of ``id_key``, is at ``id_at`` (first, behind the last; None = it has none).  ``found_id`` is the place of the id in the table
+    that :meth:`look` has parsed last, whether that fits or not.  With a ``head``, the message is passed on with the head and the places in
+    ``kept`` (from, to), and nothing else of its table.
     """
 
     __slots__ = ("fixed", "found_id", "head", "id_at", "id_key", "kept", "known", "size")
@@ -125,7 +126,7 @@ class Table:
         raise NotImplementedError
 
     def _learn(self, entries: list[tuple[int, int, int, int, int]], data: bytes, start: int, end: int, own: int) -> None:
-        """Tables like this one come again: remember all of it but the values of the client, which begin at ``own``."""
+        """Make this table the template: keep all of it but the client's values, which begin at ``own``."""
         pieces: list[tuple[int, bytes]] = []
         position = start
         self.id_at = None
@@ -144,7 +145,7 @@ class Table:
 
 
 class PlainTable(Table):
-    """Tables that say no more to the broker than ``routing_type`` (None = no type) and a duplicate id behind it.
+    """Tables whose only properties for the broker are ``routing_type`` (None = no type) and, behind it, a duplicate id.
 
     ``_routed`` is the table up to the routing type, as it was in the last table that was parsed from its beginning, and ``_left`` the
     number of entries behind it.  ``_seen`` is the size of the last table that was looked at: the second one in a row is learnt.
@@ -191,7 +192,7 @@ class PlainTable(Table):
 class BridgedTable(Table):
     """Tables of messages that a link brings, which state the same queues: ``queue_ids``, 8 bytes each.
 
-    What goes on is a table without what the link has put into it.
+    The message is passed on without the properties that the link has added.
     """
 
     __slots__ = ("queue_ids", "routing_type")
@@ -206,7 +207,7 @@ class BridgedTable(Table):
         return end - start == self.size and data.startswith(self.known, start) and not self.differs(data, start)
 
     def look(self, data: bytes, start: int, end: int) -> bool:
-        """Parse the table in ``data[start:end]``: can its message go where those before it go, if there were any?"""
+        """Parse the table in ``data[start:end]``: can its message go to the same queues as the messages before it, if any?"""
         if end - start > PROPERTIES_CHECKED_FROM:
             return False
         marks: dict[bytes, tuple[int, int]] = {}

@@ -1,4 +1,4 @@
-"""The duplicate ids of the messages of one run: each has one that is new, all of one length, or none has."""
+"""The duplicate ids of the messages of one run.  Either each message has a new id, all of one length, or none has an id."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class RunIds:
-    """``name``: of the cache of the ids.  ``transacted``: the ids are remembered when its transaction is committed."""
+    """``name`` is the name of the cache of the ids.  ``transacted``: the ids are remembered when the transaction is committed."""
 
     __slots__ = ("_batch", "_cache", "_core", "_ids", "_name", "_oldest", "_oldest_at", "_record_id", "_size", "_transacted")
 
@@ -37,10 +37,10 @@ class RunIds:
         return bool(self._ids)
 
     def take(self, data: bytes, start: int, id_at: tuple[int, int] | None, begun: bool) -> bool:
-        """Take the id of a message, if the message may be the next of the run, which has ``begun`` if it is not the first.
+        """Take the id of a message if the message may be the next of the run; ``begun`` is False for the first message.
 
-        ``id_at``: where its id is in the table of properties, which is at ``start`` of ``data``; None when it has none.  Raises MQError
-        when the store has no number left for the record of the ids.
+        ``id_at`` is the place of the id in the table of properties, which begins at ``start`` of ``data``; None for a message without an
+        id.  Raises MQError when the store has no number left for the record of the ids.
         """
         if id_at is None:
             return not self._ids
@@ -53,7 +53,7 @@ class RunIds:
         if len(found) > ID_LENGTH_MAX:
             found = remembered(found)
         if (begun and (not self._ids or len(found) != self._size)) or found in cache or found in self._ids:
-            return False  # the answer to a known one waits for the one that came first
+            return False  # the answer to a known id waits for the message that brought the id first
         if not self._transacted:
             if found.startswith(BATCH_MARK) and self._loses_its_batch(cache, found):
                 return False
@@ -64,12 +64,12 @@ class RunIds:
         return True
 
     def keep(self, count: int) -> None:
-        """The run has no more than ``count`` messages: an id that was taken behind them is not used."""
+        """The run ends after ``count`` messages: drop an id that was taken for a later one."""
         if len(self._ids) > count:
             self._ids.popitem()
 
     def _loses_its_batch(self, cache: DuplicateIdCache, found: bytes) -> bool:
-        """As :meth:`DuplicateIdCache.loses_its_batch`, behind the ids of the run."""
+        """As :meth:`DuplicateIdCache.loses_its_batch`, after the ids of the run."""
         place = len(cache) + len(self._ids) - cache.size
         if place < 0:
             return False

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from mqbroker.server.session_state import SessionState
 
 TARGETS_MAX = 100
-"""Addresses of one session, each with the queues stated if a link brings them, whose messages can take the fast way; a session that sends
-to more begins anew."""
+"""Addresses of one session, each with the queues that a link has named, whose messages can take the fast way; with more the session forgets
+all and begins anew."""
 
 SEND_SIZE_MIN = HEADER_SIZE + 4 + HEADERS_SIZE_MIN
 """Bytes of a frame with a message, without its trailer."""
@@ -44,11 +44,11 @@ class Sender(Protocol):
         """Does the session lack the user that messages must have here?"""
 
     def resolve(self, name: str) -> tuple[str, str | None, int | None]:
-        """(address, queue, routing type of the prefix) that a client means by ``name``."""
+        """(address, queue, routing type of the prefix) that ``name`` from a client stands for."""
 
 
 class Turns:
-    """Queues that take turns, with the entry that a message for each of them gets."""
+    """Queues that take turns, each with the property that its messages get."""
 
     __slots__ = ("_next", "_queues")
 
@@ -62,11 +62,12 @@ class Turns:
 
 
 class Target:
-    """Where the messages of a run go; without ``queues`` and ``turns`` none goes this way.
+    """The queues for the messages of a run; without ``queues`` and ``turns`` no message takes the fast way.
 
-    ``raw`` is the address as it stands in a message, ``table`` the template of the property tables; the cache of the name ``ids_name`` has
-    the duplicate ids.  Messages for the queue of another broker get a property that says to which; with ``turns`` each goes to the queue
-    whose turn it is.  ``bridged``: a link brings the messages, which state their queues.  ``changes``: :meth:`changed` makes their bytes.
+    ``raw`` is the encoded address as it stands in a message, ``table`` the template of the property tables, and ``ids_name`` the name of
+    the cache of duplicate ids.  Messages for the queue of another broker get a property that names the queue; with ``turns`` each message
+    goes to the queue whose turn it is.  ``bridged``: a link brings the messages, which name their queues.  ``changes``: :meth:`changed`
+    makes the bytes of each message.
     """
 
     __slots__ = ("_entry", "address", "bridged", "changes", "durable_ids", "ids_name", "queues", "raw", "table", "turns")
@@ -92,7 +93,8 @@ class Target:
         self._entry = None if remote is None else _entry(remote)
 
     def changed(self, data: bytes, headers: int, properties: int, end: int, message_id: int, chosen: list[Queue]) -> bytes:
-        """The message in a frame, with its id and as it goes on.  The queue whose turn it is is added to ``chosen``."""
+        """The message in a frame, with its id and with the properties of its target.  The queue whose turn it is gets added to
+        ``chosen``."""
         table, entry = self.table, self._entry
         parts = [data[HEADER_SIZE:headers], _pack_i64(message_id)]
         if table.head:
@@ -110,8 +112,8 @@ class Target:
 def plain_address(server: ServerState, sender: Sender, name: str, routing_type: int | None) -> Address | None:
     """The address that a client means by ``name``.
 
-    None where there is something to find out or to do for a message with this routing type: the address or its queue is still to be
-    made, what is sent there gets another expiration or a stamp, or the name means something else.  That may change with the routing table.
+    None when messages with this routing type cannot take the fast way: the address or its queue does not exist yet, messages get another
+    expiration or a stamp, or ``name`` has a prefix or names a queue.  The result holds until the routing table changes.
     """
     core = server.messaging.core
     address = core.addresses.get(name)
@@ -141,7 +143,7 @@ class RunTargets:
         self._server = session.server
         self._core = session.server.messaging.core
         self._known: dict[tuple[bytes, bytes, int | None], Target] = {}
-        """By address, queues stated and routing type; the latter two only for what a link brings."""
+        """By address, named queues and routing type; the latter two only for messages from a link."""
         self._last: Target | None = None
         self._routing_version = self._security_version = -1
 
@@ -180,7 +182,7 @@ class RunTargets:
             self._known.clear()
         self._known[key] = target
 
-    # --- what producers send
+    # --- messages of producers
 
     def _plain(self, raw: bytes, data: bytes, properties: int, end: int) -> Target | None:
         key = raw, b"", None
@@ -193,7 +195,7 @@ class RunTargets:
         return target
 
     def _resolve(self, raw: bytes, routing_type: int | None) -> Target | None:
-        """Find out about an address; None when that may be different for the next message."""
+        """The target of an address; None when the next message may have another one."""
         core, name = self._core, decode_utf_16(raw[5:])
         address = core.addresses.get(name)
         if address is None or not self._session.permissions.knows("send", name):
@@ -204,7 +206,7 @@ class RunTargets:
         route = core.routing.route(name, routing_type)
         return Target(raw, address, route.fixed or (), table, route.fixed_remote, route.rotation)
 
-    # --- what links bring
+    # --- messages of links
 
     def _bridged(self, raw: bytes, data: bytes, properties: int, end: int) -> Target | None:
         last = self._last
@@ -224,7 +226,8 @@ class RunTargets:
         return target
 
     def _resolve_stated(self, raw: bytes, table: BridgedTable) -> Target | None:
-        """As :func:`mqbroker.messaging.delivery.arriving.take_arrival` does, where nothing depends on the message."""
+        """The queues that :func:`mqbroker.messaging.delivery.arriving.take_arrival` would choose, where they do not depend on the
+        message."""
         permissions, core, name, routing_type = self._session.permissions, self._core, decode_utf_16(raw[5:]), table.routing_type
         known = core.addresses.get(name)
         if known is None or not permissions.knows("send", name):

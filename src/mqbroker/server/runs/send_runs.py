@@ -1,12 +1,12 @@
-"""Plain messages in a row: the fast way for what a chunk of bytes brings from a busy producer or another broker (decision 9).
+"""Plain messages in a row: the fast way for the messages in a chunk of bytes from a busy producer or another broker (decision 9).
 
 A message is *plain* when nothing about it needs a decision of its own: its address exists, was checked for this session before, and routes
-every message to the same queues, or to the same queue of another broker; it has no schedule or other property for the broker but its
-routing type, and behind that a duplicate id only if it is new.  A message of a bridge or a cluster connection is plain, too, when it states
-queues that are there (see :mod:`mqbroker.messaging.delivery.arriving`); what the link has put into it is left out.  Plain messages that
-follow each other are stored as one batch, with their duplicate ids if each has one and all are of one length, and become visible, are
-counted and answered together.  Everything else goes through :meth:`mqbroker.server.session.sends.SessionSends.send`, one by one, and nobody
-can tell the difference but by the time it takes.
+every message to the same queues, or to the same queue of another broker; it has no schedule, and no property for the broker but its routing
+type and, behind that, a new duplicate id.  A message of a bridge or a cluster connection is plain, too, when it names queues that exist
+(see :mod:`mqbroker.messaging.delivery.arriving`); the properties that the link has added are removed.  Plain messages that follow each
+other are stored as one batch, with their duplicate ids if each has one and all are of one length, and become visible, are counted and
+answered together.  All other messages go through :meth:`mqbroker.server.session.sends.SessionSends.send`, one by one; the two ways differ
+in nothing but speed.
 """
 
 from __future__ import annotations
@@ -96,11 +96,11 @@ class SendRuns:
                 or (fixed_bytes and table.differs(data, properties))
             ):
                 if not table.look(data, properties, end):
-                    break  # the other way says what is wrong with it, if anything is
+                    break  # the slow way reports an error, if there is one
                 known, known_size, table_size, fixed_bytes, learnt_id = table.known, len(table.known), table.size, table.fixed, table.id_at
                 id_at = table.found_id
             if values[0] != durable and messages:
-                break  # what needs no disk does not wait for what comes after it
+                break  # a message that needs no disk does not wait for later durable ones
             durable = values[0]
             if refuses and (memory.full or memory.paging is not None):
                 break
@@ -112,7 +112,7 @@ class SendRuns:
                         break
                 message_id = next_id()
             except MQError:
-                break  # the other way tells the client
+                break  # the slow way tells the client
             if changes:
                 buffer = target.changed(data, headers, properties, end, message_id, chosen)
             else:
@@ -128,11 +128,12 @@ class SendRuns:
         return index + len(messages)
 
     def forget(self) -> None:
-        """Find out anew about every address."""
+        """Forget the targets of all addresses, which are then looked up again."""
         self._targets.forget()
 
     def _room(self, target: Target) -> tuple[AddressMemory | None, bool]:
-        """The account if a run goes to the pages of its address, and else whether a run ends where the address is full or pages."""
+        """(account, refuses): the address' account when the run goes to its pages, else None; ``refuses``: the run ends when the address is
+        full or pages."""
         memory, transacted = target.address.memory, not self._session.auto_commit_sends
         takes_all = self._core.paging.takes_all(memory)
         pages = memory if takes_all and not transacted and target.turns is None else None
@@ -148,7 +149,8 @@ class SendRuns:
         answers: list[bytes | None],
         sizes: list[int],
     ) -> None:
-        """Store the messages of a run; what follows from it happens in its order.  Queues that take turns were ``chosen`` for each."""
+        """Store the messages of a run; delivery and answers follow in the session's order.  ``chosen`` is the queue of each message when
+        queues take turns."""
         session, core, queues, count = self._session, self._core, target.queues, len(messages)
         if ids is not None:
             ids.keep(count)
@@ -198,7 +200,7 @@ class SendRuns:
         sizes: list[int],
         encoded: int,
     ) -> None:
-        """The messages, of ``encoded`` bytes, are stored: on to their queues, and the sender is told."""
+        """The messages, of ``encoded`` bytes, are stored: give them to their queues, and answer the sender."""
         deliver = self._server.messaging.sending.deliver
         for queue in queues:
             if queue.deleted:

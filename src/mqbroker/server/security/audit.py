@@ -1,6 +1,6 @@
 """The audit log: each login, denial and management operation with user, place and result.
 
-Every line goes to the namespace ``mqbroker.audit`` and never holds a password.  What clients choose is written as a quoted text, so that it
+Every line goes to the namespace ``mqbroker.audit`` and never holds a password.  A text that a client has chosen is quoted, so that it
 cannot look like a line of its own.
 """
 
@@ -19,7 +19,7 @@ NO_CERTIFICATE = "unavailable"
 
 
 class AuditLog:
-    """Writes one line per event.  ``left_out`` is the number of earlier events of the same kind without a line.
+    """Writes one line per event.  ``left_out`` is the number of earlier events of the same kind that got no line.
 
     A user without a name is ``anonymous``, as in the audit log of Artemis.
     """

@@ -66,7 +66,7 @@ def names_host(certificate: Certificate, host: str) -> bool:
 class NamePattern:
     """The pattern of a users file for a certificate: a distinguished name, or an expression between slashes for its whole text.
 
-    Blanks around the parts and the case of their types do not matter.  Raises ValueError for an expression that is none.
+    Blanks around the parts and the case of their types do not matter.  Raises ValueError for an invalid expression.
     """
 
     __slots__ = ("_expression", "_parts")

@@ -1,6 +1,6 @@
 """Address and security settings that management has made: read from their written form, kept in the store, put in force at a start.
 
-They replace the settings of broker.xml with the same match (Artemis manual, "Management").
+Kept settings replace the settings of broker.xml with the same match (Artemis manual, "Management").
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def parse_address_setting(text: str) -> dict[str, Any]:
 
 
 def address_setting_as_json(values: Mapping[str, Any]) -> str:
-    """A JSON object of fields of :class:`AddressSettings` with the names of Java beans; what has no value is left out."""
+    """A JSON object of the fields of :class:`AddressSettings` that have a value, with the names of Java beans."""
     written: dict[str, Any] = {}
     for item in ADDRESS_SETTING:
         value = None if item.instead else values.get(item.target)

@@ -1,6 +1,6 @@
 """Login modules and how they are chained, as the JAAS entries of a ``login.config`` say (Artemis manual, "Authentication & Authorization").
 
-A chain runs in a thread: modules read files and compute hashes.  They keep no state but the files that they have read.
+A chain runs in a thread: modules read files and compute hashes.  The files read are the only state of a module.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class PropertiesFile:
         self._loaded: tuple[bytes | str, dict[str, str]] | None = None
 
     def entries(self) -> dict[str, str]:
-        """The values by key.  Raises :class:`LoginBrokenError` when the file cannot be read: an older state of it must not let users in."""
+        """The values by key.  Raises :class:`LoginBrokenError` when the file cannot be read: its older contents must not let users in."""
         loaded = self._loaded
         if loaded is None or self._reload:
             try:
@@ -124,7 +124,7 @@ class PropertiesLoginModule:
         self.roles = roles
 
     def check(self) -> None:
-        """Raises LoginBrokenError when nobody could log in: one of the files is missing or damaged."""
+        """Raises LoginBrokenError when a file is missing or damaged, so that every login would fail."""
         self.users.entries()
         self.roles.entries()
 
@@ -140,7 +140,7 @@ class PropertiesLoginModule:
 
 
 def check_password(password: str | None, stored: str, place: str) -> None:
-    """Raises LoginFailedError when ``password`` is not the one that ``stored``, plain or hashed, stands for."""
+    """Raises LoginFailedError unless ``password`` is the password in ``stored``, which is plain or hashed."""
     try:
         right = verify_password(password or "", stored)
     except MaskingError as error:
@@ -172,7 +172,7 @@ class TextFileCertificateLoginModule:
         self._roles = roles
 
     def check(self) -> None:
-        """Raises LoginBrokenError when nobody could log in: one of the files is missing or damaged."""
+        """Raises LoginBrokenError when a file is missing or damaged, so that every login would fail."""
         self._roles.entries()
         for user, pattern in self._users.entries().items():
             self._pattern(user, pattern)
@@ -211,7 +211,7 @@ def login_steps(modules: Sequence[ModuleConfiguration], folder: str, read_file: 
     """The chain of a login entry, and warnings about it.
 
     File names are relative to ``folder``, where the ``login.config`` is, or to the option ``baseDir``.  Raises ConfigurationError for a
-    module that this broker does not have: to leave it out would change who gets in.
+    module that this broker does not have: without that module other users would get in.
     """
     steps: list[LoginStep] = []
     warnings: list[str] = []
@@ -262,6 +262,6 @@ def _problem(module: ModuleConfiguration, text: str) -> Problem:
 
 
 def _nearest(name: str, choices: Iterable[str]) -> str:
-    """The choice that was probably meant, or else all choices."""
+    """A hint for the error: the nearest choice, or else all choices."""
     listed = list(choices)
     return nearest_name(name, listed) or ", ".join(listed)

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from mqbroker.server.security.security import SecurityManager, Subject
 
 REMEMBERED_MAX = 1000
-"""Decisions about permissions that one session remembers; with more names it asks the security manager again."""
+"""Decisions about permissions that one session remembers; beyond them the session asks the security manager again."""
 
 
 class SessionPermissions:
@@ -23,11 +23,11 @@ class SessionPermissions:
         self._version = security.version
 
     def knows(self, permission: str, address: str, queue: str | None = None) -> bool:
-        """Has this address (or queue of it) passed :meth:`check` under the present settings?"""
+        """Has this address, or this queue of the address, passed :meth:`check` under the present settings?"""
         return self._version == self._security.version and (permission, address, queue) in self._allowed
 
     def check(self, permission: str, address: str, queue: str | None = None) -> None:
-        """Raises SecurityError when the user lacks ``permission`` on the address (or queue of it)."""
+        """Raises SecurityError when the user lacks ``permission`` on the address, or on this queue of the address."""
         security = self._security
         if self._version != security.version or len(self._allowed) >= REMEMBERED_MAX:
             self._allowed.clear()

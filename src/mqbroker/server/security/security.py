@@ -38,12 +38,13 @@ from mqbroker.server.security.users import KeptUsersLoginModule, PropertiesUsers
 from mqclient.errors import ClusterSecurityError, SecurityError
 
 REPORTED_MAX: Final = 1000
-"""Audit events that are told apart, so as to log each once per interval."""
+"""Kinds of audit events that are counted separately, so that each kind is logged once per interval."""
 
 REPORT_INTERVAL_SECONDS: Final = 10.0
 
 REPORTED_LINES_MAX: Final = 50
-"""Lines about refused logins, and about denials, in ten seconds, however different they are: clients choose names."""
+"""Lines about refused logins, and lines about denials, in ten seconds.  The sum is limited because clients choose the names that tell
+events apart."""
 
 log = Logger(namespace="mqbroker.security")
 
@@ -56,7 +57,7 @@ class DeferToThread(Protocol):
 
 
 class Subject:
-    """A user who has logged in.  ``name`` is None for a login without a user name; the cluster user passes every check."""
+    """A logged-in user.  ``name`` is None for a login without a user name; the cluster user passes every check."""
 
     __slots__ = ("is_cluster_user", "name", "roles")
 
@@ -70,7 +71,7 @@ class Subject:
 
 
 class _Refusal(NamedTuple):
-    """A login that failed.  ``broken``: no module could say; ``cluster``: the cluster user gave another password than the cluster's."""
+    """A login that failed.  ``broken``: no module could decide; ``cluster``: a login of the cluster user with a wrong password."""
 
     reason: str
     broken: bool = False
@@ -90,7 +91,7 @@ class _Repeats:
         """By kind: the end of the present interval, the lines written in it, and the lines left out since the last line."""
 
     def due(self, *event: str | None) -> int | None:
-        """The number of events of this kind that were left out since the last line; None: leave this event out, too."""
+        """The number of events of this kind left out since the last line; None: leave this event out, too."""
         now = self._clock.monotonic()
         seen = self._seen.get(event)
         if seen is not None and now < seen[0]:
@@ -115,13 +116,13 @@ class _Repeats:
 class SecurityManager:
     """Authenticates users by login modules and checks permissions by the security settings.
 
-    ``login`` is the entry for user names and passwords: configured modules, or steps that are built already; None refuses everybody but the
+    ``login`` is the entry for user names and passwords: configured modules, or steps that are built already; None refuses all users but the
     cluster user.  ``certificate_login``, when given, is for clients that show a certificate; ``domains`` are the entries that single
     acceptors name (``securityDomain``).  ``folder`` is where the files of the modules are.  ``clustered`` says whether a cluster connection
-    is configured.  ``write_file`` and ``entropy`` (so many random bytes) let management change the users in them.  Raises
+    is configured.  ``write_file`` and ``entropy`` (returns that many random bytes) let management change the users in these files.  Raises
     ConfigurationError for modules that cannot be used.
 
-    The counters are those of the metrics and of management.
+    The counters are shown by metrics and management.
     """
 
     def __init__(
@@ -182,9 +183,9 @@ class SecurityManager:
     ) -> Deferred[Subject]:
         """Log a client in; the result is its subject.
 
-        ``remote`` is ``host:port``; ``certificate`` what :func:`~mqbroker.server.security.certificates.subject_name` takes.
+        ``remote`` is ``host:port``; ``certificate`` is an argument for :func:`~mqbroker.server.security.certificates.subject_name`.
 
-        ``domain`` is one of ``domains``, whose entry then holds for all clients; None: the broker's own entries.
+        ``domain`` is one of ``domains``, whose entry then holds for every client; None: the broker's own entries.
 
         Fails with SecurityError (AMQ229031), for the cluster user with a wrong password with ClusterSecurityError.
         """
@@ -211,7 +212,7 @@ class SecurityManager:
         return True
 
     def forget_logins(self) -> None:
-        """Ask the login modules again from now on."""
+        """Forget all results: later logins ask the login modules again."""
         self._logins.clear()
         self._generation += 1
 
@@ -307,7 +308,7 @@ class SecurityManager:
     def check(self, subject: Subject, permission: str, address: str, queue: str | None = None) -> None:
         """May ``subject`` do this?  ``permission`` is a permission type (``send``, ``createAddress``, …).
 
-        Raises SecurityError: AMQ229032, or AMQ229213 when it is about a queue.
+        Raises SecurityError: AMQ229032, or AMQ229213 for a permission on a queue.
         """
         if not self.enabled or subject.is_cluster_user:
             return

@@ -120,7 +120,7 @@ class PropertiesUsers:
 
 
 class PropertiesText:
-    """A properties file as lines whose single entries can be changed.  ``modified`` tells whether an entry was."""
+    """A properties file as lines whose single entries can be changed.  ``modified``: an entry was changed."""
 
     def __init__(self, contents: bytes | str) -> None:
         text, self._encoding = (contents, "utf-8") if isinstance(contents, str) else _decoded(contents)
@@ -132,7 +132,7 @@ class PropertiesText:
         return list(dict.fromkeys(entry.key for entries, _ in self._blocks for entry in entries))
 
     def get(self, key: str) -> str | None:
-        """The value; with several entries the last, as in Java."""
+        """The value of ``key``; the last one if the file has several, as in Java."""
         found = None
         for entries, _ in self._blocks:
             for entry in entries:
@@ -277,7 +277,7 @@ def _listed(users: Mapping[str, Iterable[str]], name: str | None) -> list[dict[s
 
 
 class KeptUsers:
-    """Users of basic security, kept by the broker itself.  ``records`` are the users by name, as ``store`` has kept them."""
+    """Users of basic security, kept by the broker itself.  ``records`` are the users in ``store``, by name."""
 
     def __init__(self, records: Mapping[str, str], store: KeptSettings, entropy: Entropy) -> None:
         self.changed: Event[()] = Event()
@@ -297,7 +297,7 @@ class KeptUsers:
         _check_name(name)
         names, known = frozenset(_role_names(roles)), self._users.get(name)
         if unwrap(stored) is None:
-            # Every hash of a password differs: a known hash that fits stays.
+            # Hashing again would give another text and a needless write: a stored hash that fits the password stays.
             stored = known[0] if known is not None and verify_password(stored, known[0]) else _stored(stored, False, self._entropy)
         self._put(name, stored, names)
 

@@ -25,7 +25,7 @@ _unpack_rest = struct.Struct(">qB").unpack_from
 
 
 class SessionAcknowledgements:
-    """Settles the messages in delivery of one session.  ``ticket`` is that of its last acknowledgement outside of transactions."""
+    """Settles the messages in delivery of one session.  ``ticket`` is the ticket of its last acknowledgement outside of transactions."""
 
     __slots__ = ("_consumers", "_session", "_settlement", "ticket")
 
@@ -72,7 +72,7 @@ class SessionAcknowledgements:
         return index + len(sizes)
 
     def acknowledge(self, data: bytes) -> None:
-        """A SESS_ACKNOWLEDGE frame: everything delivered to the consumer up to and including the message."""
+        """A SESS_ACKNOWLEDGE frame: settle all messages delivered to the consumer up to and including this one."""
         consumer_id, message_id, requires_response = decode_acknowledge(data[13:], "SESS_ACKNOWLEDGE")
         consumer = self._consumers.by_id.get(consumer_id)
         if consumer is None or not (consumer.browse_only or message_id in consumer.unacknowledged):
@@ -86,7 +86,7 @@ class SessionAcknowledgements:
         self._settle(consumer, references, requires_response)
 
     def acknowledge_one(self, data: bytes) -> None:
-        """A SESS_INDIVIDUAL_ACKNOWLEDGE frame: exactly this message."""
+        """A SESS_INDIVIDUAL_ACKNOWLEDGE frame: settle exactly this message."""
         consumer_id, message_id, requires_response = decode_acknowledge(data[13:], "SESS_INDIVIDUAL_ACKNOWLEDGE")
         consumer = self._consumers.by_id.get(consumer_id)
         if consumer is None or not (consumer.browse_only or message_id in consumer.unacknowledged):

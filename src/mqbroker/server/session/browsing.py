@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class BrowsingConsumer(ServerConsumer):
-    """Sees the waiting messages in memory, then those in pages, and takes none."""
+    """A consumer that shows the waiting messages, in memory and then in pages, and takes none."""
 
     __slots__ = ("_ahead", "_awaits_page", "_browsing", "_looked", "_pages")
 
@@ -32,7 +32,7 @@ class BrowsingConsumer(ServerConsumer):
         self._looked: deque[PagedMessage] = deque()
         self._browsing = False
         self._awaits_page = False
-        """The next messages of the pages are not there yet."""
+        """The next page has not been read yet."""
 
     @property
     def searching(self) -> bool:
@@ -86,7 +86,7 @@ class BrowsingConsumer(ServerConsumer):
             self.session.server.clock.call_later(0, self._search_on)
 
     def _look(self) -> bool:
-        """See that there is a message from the pages to show; false at their end, or when it has to be waited for."""
+        """Read on in the pages until there is a message to show.  False at the end of the pages, and while a page is being read."""
         pages = self.queue.pages
         while not self._looked and pages is not None:
             try:

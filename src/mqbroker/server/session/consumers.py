@@ -97,7 +97,7 @@ class ServerConsumer:
     # --- readiness
 
     def update_ready(self) -> None:
-        """Work out again whether a message may be sent, and continue a stalled large message."""
+        """Decide again whether a message may be sent, and continue a stalled large message."""
         session = self.session
         if self.large is not None and self._may_send():
             self.large.advance()
@@ -156,7 +156,7 @@ class ServerConsumer:
         self._hand_on(reference, message)
 
     def handle_first(self, reference: Reference, key: str) -> None:
-        """Send the first message of a group: this delivery alone has the property."""
+        """Send the first message of a group: only this delivery has the property."""
         self.messages_delivered += 1
         self.last_delivered_ms = self._turn.now_ms
         self._hand_on(reference, reference.message.flagged(key))
@@ -202,7 +202,7 @@ class ServerConsumer:
         self.charge(size)
 
     def large_finished(self) -> None:
-        """The last chunk of a large message was written."""
+        """The last chunk of a large message has been written."""
         self.large = None
         self.update_ready()
 
@@ -217,7 +217,7 @@ class ServerConsumer:
     # --- forced delivery
 
     def force(self, sequence: int) -> None:
-        """Answer with a marker after the messages that can be delivered now."""
+        """Send a marker after the messages that can be delivered now."""
         if len(self.forced) >= FORCED_MAX:
             self.session.connection.fail_soon(f"{FORCED_MAX} forced deliveries of one consumer are waiting")
             return

@@ -24,7 +24,7 @@ METADATA_MAX = 100
 class SessionControl:
     """The requests about the session as a whole.
 
-    ``claim_metadata`` tells whether no other session of the broker has a key with this value; ``close`` closes the session.
+    ``claim_metadata`` is True unless another session of the broker has the key with this value; ``close`` closes the session.
     """
 
     __slots__ = ("_branches", "_claim_metadata", "_close_session", "_consumers", "_names", "_session")
@@ -110,7 +110,7 @@ class SessionControl:
         session.reply_null()
 
     def release_names(self) -> None:
-        """At the end of the session: let others have its client id."""
+        """At the end of the session: free its client id."""
         for reservation in self._names or ():
             self._session.server.messaging.registrar.release(reservation)
 

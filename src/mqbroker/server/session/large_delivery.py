@@ -41,7 +41,8 @@ class Receiver(Protocol):
 
 
 class LargeDelivery:
-    """A large message on its way to a consumer.  It holds the body: the client may acknowledge before it has read everything."""
+    """A large message on its way to a consumer.  The body is kept until the end, because the client may acknowledge before it has read
+    all."""
 
     __slots__ = ("_consumer", "_delivery_count", "_done", "_message", "_offset", "_started", "_waiting")
 
@@ -53,12 +54,12 @@ class LargeDelivery:
         self._started = False
         self._done = False
         self._waiting = False
-        """The next chunk was asked for, and is not there yet."""
+        """The next chunk has been asked for, and has not been read yet."""
         if message.large is not None:
             message.large.hold()
 
     def advance(self) -> None:
-        """Write what credits allow.  When the last chunk is out, the consumer is told."""
+        """Write as many chunks as the credits allow, and tell the consumer after the last one."""
         consumer = self._consumer
         session = consumer.session
         body = self._message.large
@@ -98,7 +99,7 @@ class LargeDelivery:
             self._end()
 
     def _unreadable(self, error: OSError) -> None:
-        """The file is damaged or gone: this reader's connection ends, nobody else's."""
+        """The file is damaged or gone: end only the connection of this consumer."""
         consumer = self._consumer
         consumer.closed = True
         consumer.session.connection.fail_soon(f"AMQ222075: body of message {self._message.message_id} cannot be read: {error}")

@@ -1,8 +1,8 @@
 """Senders without credits at a full address with policy BLOCK.
 
-Clients ask for credits, and get none while the address is full: they stop by themselves.  Who does not ask is not read from while the
-address is far over its limit.  Behind what such a peer sends there may be acknowledgements that would make room, so it is heard again every
-:data:`HELD_BACK_SECONDS` for :data:`SLICE` more bytes.  When even that has brought :data:`OVERDRAFT_MAX` the connection is given up.
+Most clients ask for credits, get none while the address is full, and so stop by themselves.  A peer that sends without asking is not read
+from while the address is far over its limit.  But such a peer may also send acknowledgements, which make room: so :data:`SLICE` more bytes
+are read every :data:`HELD_BACK_SECONDS`.  After :data:`OVERDRAFT_MAX` bytes the connection is given up.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
     from mqbroker.server.transport.connection import ServerConnection
 
 CREDITS_HONOURED_MAX = 10 * 1024 * 1024
-"""Bytes of credits that a session may have saved for one address, and may send although the address is full."""
+"""Bytes of unused credits for one address that a session may still send when the address is full."""
 
 SLICE = 64 * 1024
-"""Bytes that a sender without credits may send before it is held back, and each time after that."""
+"""Bytes that a sender without credits may send before it is held back, and after each pause."""
 
 HELD_BACK_SECONDS = 1.0
 """The time without reading from a connection, unless the address has room before."""
 
 OVERDRAFT_MAX = 64 * 1024 * 1024
-"""Bytes by which senders without credits may bring an address with policy BLOCK beyond its limit and the tolerance of that; then their
-connections end."""
+"""Bytes that senders without credits may send to an address with policy BLOCK beyond its limit and tolerance; with more their connections
+end."""
 
 ADDRESSES_MAX = 1000
 """Addresses of one session whose credits are remembered; beyond them the session begins anew."""
@@ -72,7 +72,7 @@ class Overdraft:
 
 
 class _HeldBack:
-    """A connection that is not read from until there is room, or for :data:`HELD_BACK_SECONDS`."""
+    """Stops reading from a connection until there is room, for at most :data:`HELD_BACK_SECONDS`."""
 
     __slots__ = ("_connection", "_memory", "_timer")
 
@@ -84,7 +84,7 @@ class _HeldBack:
         memory.when_free(self._freed)
 
     def _freed(self) -> None:
-        # Later, because the caller is settling messages.
+        # Resume later, because the caller is settling messages.
         self._timer.cancel()
         self._timer = self._connection.server.clock.call_later(0, self._over)
 

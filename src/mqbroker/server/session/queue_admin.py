@@ -155,7 +155,7 @@ class SessionAdministration:
         if queue is not None:
             description = self.describe_queue(queue)
             if wants_old_names(session):
-                # A durable subscriber compares this address with its topic, to find out whether its subscription has changed.
+                # A durable subscriber compares this address with its topic: another address means that the subscription has changed.
                 description.address = Naming.for_old_client(queue.definition.address, queue.definition.routing_type)
             session.reply(description)
         elif address == self._server.management_address:

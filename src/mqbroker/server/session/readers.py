@@ -1,7 +1,7 @@
 """The requests of a session about readers: open, reserve, read, settle (``protocol-spec/``, chapter "Readers").
 
-Some requests have to wait for the disk or for a look through many messages.  Nothing more is handled for the connection until then, so
-that answers keep the order of the requests; the peer lives meanwhile.
+Some requests have to wait for the disk or for a search through many messages.  No other request of the connection is handled until then, so
+that answers keep the order of the requests; the peer counts as alive meanwhile.
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ class SessionReaders:
             self._session.reply_frame(self._encoded(block))
 
     def _encoded(self, block: Block) -> bytes:
-        """The frame of READER_MESSAGES: one join, and nothing per message."""
+        """The frame of READER_MESSAGES, made by one join, without work per message."""
         rows = block.rows
         count = len(rows.ids)
         sizes = [*map(len, rows.buffers)]
@@ -208,7 +208,7 @@ class SessionReaders:
         answer.wait()
 
     def _wait(self, pending: NotYet, function: Callable[..., object], *args: Any) -> None:
-        """Try again in a turn to come, for an answer that the connection waits for."""
+        """Try again in a later turn, for an answer that the connection waits for."""
         pending.when_there(partial(self._server.turn.run, function, *args))
 
     # --- duplicate ids

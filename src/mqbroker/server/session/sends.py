@@ -36,7 +36,7 @@ _TRAILER_130 = struct.Struct(">Bq")
 
 
 class _LargeUpload:
-    """A large message whose body is still coming.  A ``refused`` message has no body: the pieces are thrown away."""
+    """A large message whose body is still arriving.  A ``refused`` message has no body: the pieces are thrown away."""
 
     __slots__ = ("address", "body", "complete", "content", "refused")
 
@@ -92,7 +92,7 @@ class SessionSends:
         """Must messages have a validated user, and does the session have none?"""
         self._upload: _LargeUpload | None = None
         self.upload_size = 0
-        """Bytes of the headers of the large message whose body is coming."""
+        """Bytes of the headers of the large message whose body is arriving."""
         self._credit_waiters: dict[Callable[[], None], AddressMemory] = {}
         self._failed_requests: set[str] | None = None
         self._overdraft: Overdraft | None = None
@@ -112,7 +112,7 @@ class SessionSends:
             if end < 17:
                 raise MalformedPacketError("SESS_SEND", "message", f"frame of {len(data)} bytes is too short")
             flag, correlation_id = _TRAILER_130.unpack_from(data, end)
-            # A great message is copied only once, with its id.
+            # Insert the id while copying: a long message is copied only once.
             buffer: bytes | memoryview = data[13:end] if end < PROPERTIES_CHECKED_FROM else memoryview(data)[13:end]
         else:
             buffer, flag, _, _ = decode_send(data[13:], version)
@@ -195,7 +195,7 @@ class SessionSends:
             permissions.check("send", address, queue)
 
     def resolve(self, name: str) -> tuple[str, str | None, int | None]:
-        """(address, queue, routing type of the prefix) that a client means by ``name``."""
+        """(address, queue, routing type of the prefix) that ``name`` from a client stands for."""
         stripped, prefix_type = self._session.connection.naming.strip(name)
         address, queue = split_qualified(stripped)
         if len(self._names) >= 1000:
@@ -232,7 +232,7 @@ class SessionSends:
         except ProtocolError:
             raise
         except MQError as error:
-            # There is no answer to this packet: the last piece of the body gets it.
+            # This packet gets no answer: the last piece of the body gets it.
             self._upload = _LargeUpload(content, None, error)
             return
         content.message_id = self._server.store.next_id()
@@ -281,7 +281,7 @@ class SessionSends:
             raise upload.refused
         assert body is not None
         body.complete()
-        # A message that becomes visible later needs a greater id.
+        # A message that becomes visible later needs an id greater than all visible ones.
         content.message_id = self._server.store.next_id()
         if body_size >= 0:
             content.properties[keys.KEY_LARGE_SIZE] = (LONG, body_size)
@@ -303,7 +303,7 @@ class SessionSends:
 
     @property
     def upload_body_size(self) -> int:
-        """Bytes of the body of the large message that is coming, so far."""
+        """Bytes of the body of the arriving large message, so far."""
         upload = self._upload
         return 0 if upload is None or upload.body is None else upload.body.size
 
@@ -332,7 +332,7 @@ class SessionSends:
 
         memory = address.memory
         if memory.policy == "FAIL" and self._failed_requests and address.name in self._failed_requests:
-            # A second try: the credits of the first try will be enough.
+            # A repeated packet: the credits of the first try will be enough.
             session.send(wire.ProducerFailCredits(packet.credits, packet.address))
             return
         if self._credit_waiters:

@@ -37,7 +37,7 @@ _SEND = wire.SessionSend.TYPE
 _ACKNOWLEDGE = wire.Acknowledge.TYPE
 
 _Table = Mapping[int, tuple[str, Callable[[Any, Any], object]]]
-"""By packet type: the attribute of a session that holds the handling object, and the function to call with that object."""
+"""By packet type: the name of the session's part, and the function to call with that part."""
 
 _FAST: _Table = {
     _SEND: ("sends", SessionSends.send),
@@ -69,7 +69,7 @@ class SessionOwner(Protocol):
     """All sessions of the broker, as one session sees them."""
 
     def claim_metadata(self, session: SessionState, key: str, data: str) -> bool:
-        """May ``session`` have this metadata as the only one in the broker?"""
+        """May ``session`` have this metadata, which no other session of the broker may have?"""
 
     def ended(self, session: SessionState) -> None:
         """The session is closed."""
@@ -155,7 +155,7 @@ class ServerSession(SessionState):
                 self.transaction.mark_rollback_only(error)
             if getattr(packet, "requires_response", True):
                 self.reply_error(error)
-            elif not isinstance(error, QueueExistsError):  # clients that come back make their queues again, whether they are gone or not
+            elif not isinstance(error, QueueExistsError):  # a reconnected client creates its queues again, whether they still exist or not
                 self.connection.report(f"{packet.NAME} failed: {error}")
         if counted:
             self._count_handled()

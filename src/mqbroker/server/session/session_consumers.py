@@ -100,7 +100,7 @@ class SessionConsumers:
     def _force(self, packet: wire.ForceConsumerDelivery) -> None:
         consumer = self.by_id.get(packet.consumer_id)
         if consumer is not None:
-            # Behind this session's own sends, which are deliverable to it.
+            # After this session's own sends, so that the new consumer can get their messages.
             self._session.context.run(0, consumer.force, packet.sequence)
 
     def _close(self, packet: wire.ConsumerClose) -> None:
@@ -130,7 +130,7 @@ class SessionConsumers:
         self._settle_removed(consumer, references, failed)
 
     def _tell_closed(self, consumer: ServerConsumer) -> None:
-        """Release the reservation, and notify unless the queue's deletion has notified already."""
+        """Release the reservation, and send the notification unless the queue's deletion has sent it."""
         place = None if self._places is None else self._places.pop(consumer.consumer_id, None)
         if place is not None:
             self._server.messaging.registrar.release(place)
@@ -158,7 +158,7 @@ class SessionConsumers:
             consumer.update_ready()
 
     def writable_changed(self) -> None:
-        """The connection has room for output again, or has none."""
+        """The connection has room for output again, or has no more room."""
         for consumer in list(self.by_id.values()):
             consumer.update_ready()
 

@@ -112,7 +112,7 @@ class Sessions:
     # --- reattachment
 
     def reattach(self, connection: ServerConnection, request: ReattachSession) -> None:
-        """Handle REATTACH_SESSION: a client is back on a new connection and wants to go on."""
+        """Handle REATTACH_SESSION: a client continues its session on a new connection."""
         session = self.by_name.get(request.name)
         if session is None or session.window is None or session.closed or session.channel in connection.sessions:
             connection.send(ReattachSessionResponse(-1, False), SESSION_CHANNEL)
@@ -121,8 +121,8 @@ class Sessions:
             session.refuse_reattachment()
             connection.send(ReattachSessionResponse(-1, False), SESSION_CHANNEL)
             return
-        # Packets of the old connection count as received once they are durable.  Until then the answer is not known, and the old connection
-        # must bring nothing more, or the client would send stored messages again.
+        # Packets of the old connection count as received once their work is durable; the answer waits for that.  The old connection is not
+        # read meanwhile: a message stored after the answer would be sent again by the client.
         go_back = session.connection.pause_frames()
         session.context.run(0, self._transfer, session, connection, request, connection.pause_frames(), go_back)
 
@@ -134,7 +134,7 @@ class Sessions:
         resume: Callable[[], None],
         go_back: Callable[[], None],
     ) -> None:
-        """Go on with the new connection, unless session or connection has ended meanwhile: everything received before is durable."""
+        """Everything received before is durable: go on with the new connection, unless session or connection has ended meanwhile."""
         if connection.closed:
             go_back()
             return

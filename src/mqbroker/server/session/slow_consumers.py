@@ -33,10 +33,10 @@ class _Watch:
 
 
 class SlowConsumers:
-    """Looks at the queues whose address settings have a ``slow-consumer-threshold`` of at least 0.
+    """Checks the queues whose address settings have a ``slow-consumer-threshold`` of at least 0.
 
-    A consumer is judged by a whole check period: never before it has been there for one.  Nobody is slow at a queue that neither gets nor
-    holds as many messages as its consumers together should take.
+    A consumer is judged only after a whole check period.  No consumer is slow at a queue that neither gets nor holds as many messages as
+    its consumers together should take.
     """
 
     def __init__(self, server: ServerState) -> None:
@@ -62,7 +62,7 @@ class SlowConsumers:
     def _look(self) -> None:
         core = self._server.messaging.core
         if all(partial.get("slow_consumer_threshold", -1) == -1 for partial in core.settings.values().values()):
-            self._watches.clear()  # most brokers look for none, and some have very many queues
+            self._watches.clear()  # most brokers check no queue, and some have very many
             return
         now = self._server.clock.monotonic()
         watches, self._watches = self._watches, {}

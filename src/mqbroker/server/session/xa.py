@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def _answered(request: Callable[[SessionBranches, Any], int]) -> Callable[[SessionBranches, Any], None]:
-    """A handler that answers once the work up to the ticket of ``request`` is durable, or says why there is none."""
+    """A handler that answers once the work up to the ticket of ``request`` is durable, or answers with the error of ``request``."""
 
     def handle(branches: SessionBranches, packet: Any) -> None:
         session = branches._session
@@ -25,7 +25,7 @@ def _answered(request: Callable[[SessionBranches, Any], int]) -> Callable[[Sessi
         except XAError as error:
             session.reply(wire.XaResponse(True, error.code, str(error)))
         except MQError as error:
-            # Not raised further, because the error concerns the named branch, not the session's own.
+            # The error is only answered: it concerns the named branch, not the session's own.
             session.reply_error(error)
         else:
             session.reply(wire.XaResponse(False, 0), ticket)
@@ -67,7 +67,7 @@ class SessionBranches:
         branch = self._branches.find(packet.xid)
         if not branch.suspended:
             if branch.transaction.prepared is None and branch.rolled_back is None:
-                return 0  # ended already: transaction managers may say it again
+                return 0  # the branch has ended already: transaction managers may repeat the request
             raise XAError(XACode.WRONG_STATE, f"this branch is not suspended, and the session does not work in it: {xid_text(packet.xid)}")
         branch.suspended = False
         return 0
@@ -128,7 +128,7 @@ class SessionBranches:
             self._branches.leave(branch, session)
 
     def give_up(self) -> Transaction:
-        """Take the session's uncommitted work.  The active branch, if any, can only be rolled back after that."""
+        """Take the session's uncommitted work.  After that the active branch, if any, can only be rolled back."""
         session = self._session
         branch = self.active
         if branch is None:
@@ -171,7 +171,7 @@ class SessionBranches:
         self._consumers.started_changed()
 
     def _failed(self, packet: wire.XaFailed) -> None:
-        """A client that came back names the branch of its old session, which can only be rolled back."""
+        """A reconnected client names the branch of its old session, which can only be rolled back."""
         branches, xid = self._branches, packet.xid
         if self.active is not None or not self._session.xa:
             return

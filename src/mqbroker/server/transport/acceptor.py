@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 log = Logger(namespace="mqbroker.server")
 
 BACKLOG_DEFAULT = 128
-"""Connections that the operating system holds until they are taken, when the acceptor says nothing."""
+"""Connections that the operating system holds until they are taken, unless the acceptor has another number."""
 
 ACCEPTS_MAX = 4
 """Connections that an acceptor takes in one turn of the loop, so that open connections come first."""
@@ -59,7 +59,7 @@ class ConnectingServer(typing.Protocol):
         security_domain: str | None = None,
         cluster_connection: str | None = None,
     ) -> ServerConnection:
-        """A transport was opened.  0 seconds: the peer may take any time to begin."""
+        """Make a connection for an open transport.  0 seconds: the peer may take any time to begin."""
 
 
 def speaks_core(uri: TransportUri) -> bool:
@@ -75,7 +75,7 @@ def is_secure(uri: TransportUri) -> bool:
 
 
 def starts_itself(uri: TransportUri) -> bool:
-    """Is the acceptor opened with the broker, and not later by management?"""
+    """Is the acceptor opened when the broker starts, and not later by management?"""
     return uri.parameters.get("autoStart", "true").lower() == "true"
 
 
@@ -96,8 +96,8 @@ def naming_of(uri: TransportUri) -> Naming:
 class DirectTransport:
     """A plain socket's transport that tries the socket first, instead of waiting until the reactor calls it writable.
 
-    That saves two changes of what the reactor watches, and a turn of it, for every write.  What the socket does not take goes
-    to the transport, whose producer then hears of a full buffer as ever.
+    Every write saves two changes of the reactor's watch list and one of its turns.  Bytes that the socket does not take go to the
+    transport, whose producer then hears of a full buffer as usual.
     """
 
     __slots__ = ("_transport", "abortConnection", "loseConnection", "pauseProducing", "resumeProducing")
@@ -111,7 +111,7 @@ class DirectTransport:
 
     def writeSequence(self, data: list[bytes]) -> None:
         transport = self._transport
-        # Bytes that wait in the transport go first, and a closing transport itself decides about further bytes.
+        # Bytes that wait in the transport go first, and a closing transport decides itself about further bytes.
         if transport.dataBuffer or transport._tempDataBuffer or transport.disconnecting or not transport.connected:
             transport.writeSequence(data)
             return
@@ -121,7 +121,7 @@ class DirectTransport:
         except BlockingIOError:
             sent = 0
         except OSError:
-            transport.write(whole)  # the socket is broken: the reactor finds the same when it writes, and tells everybody
+            transport.write(whole)  # the socket is broken: the reactor finds that when it writes, and ends the connection
             return
         if sent < len(whole):
             transport.write(whole[sent:])
@@ -138,7 +138,7 @@ class BrokerProtocol(Protocol):
 
     def __init__(self) -> None:
         self._first = b""
-        """The first bytes, until they tell whether the client speaks HTTP."""
+        """The first bytes, kept until they show whether the client speaks HTTP."""
         self._take: Callable[[bytes], None] = self._begin
 
     def connectionMade(self) -> None:
@@ -162,7 +162,7 @@ class BrokerProtocol(Protocol):
         )
 
     def handshakeCompleted(self) -> None:
-        """TLS is up (``verifyHost``: the client's certificate must be for the host that it calls from)."""
+        """TLS is up.  ``verifyHost``: the certificate must be for the host from which the client connects."""
         transport: Any = self.transport
         certificate = transport.getPeerCertificate()
         if self.connection is None or certificate is None or not self.factory.acceptor.verify_host:
@@ -230,7 +230,7 @@ class BrokerFactory(Factory):
 def _accept_few(port: Any) -> None:
     """Let ``port`` take few connections per turn of the loop, so that open connections do not wait for a crowd of new ones.
 
-    Twisted takes a hundred, and ever more while there are more.
+    Twisted begins with a hundred, and raises the number while more are waiting.
     """
     accept = port.doRead
 
@@ -253,7 +253,7 @@ class Acceptor:
     """One ``acceptor`` of broker.xml: listens on each of its hosts.
 
     ``read_file`` reads key stores, ``reactor`` listens, ``set_socket_buffers`` takes a transport and the sizes of its send and receive
-    buffers in bytes (-1 = as the system has it), ``sockets`` counts those of all acceptors.
+    buffers in bytes (-1 = the system's default), ``sockets`` counts the sockets of all acceptors.
     """
 
     def __init__(
@@ -303,7 +303,7 @@ class Acceptor:
 
     @property
     def urls(self) -> list[str]:
-        """The URLs of its open ports; wildcard addresses stay."""
+        """The URLs of the open ports; wildcard addresses stay."""
         return [tcp_url(address.host, address.port) for address in self.addresses]
 
     @property
@@ -319,7 +319,7 @@ class Acceptor:
         """Listen.  Raises :class:`~twisted.internet.error.CannotListenError` when a port is taken, TlsConfigurationError."""
         factory: Any = BrokerFactory(self)
         if self.secure:
-            # Imported here: what TLS needs costs a broker without it a third of its start-up time.
+            # Imported here: the TLS modules would cost a broker without TLS a third of its start-up time.
             from twisted.protocols.tls import TLSMemoryBIOFactory
 
             factory = TLSMemoryBIOFactory(server_context(self.uri.parameters, self._read_file), False, factory, clock=self._reactor)

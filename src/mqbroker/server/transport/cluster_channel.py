@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from mqbroker.server.transport.reasons import ReasonLog
 
 WRONG_PASSWORDS_MAX = 10
-"""Wrong cluster passwords of one connection; then it is closed."""
+"""Wrong cluster passwords on one connection; after that it is closed."""
 
 log = Logger(namespace="mqbroker.cluster")
 
 P = TypeVar("P", bound=Packet)
 
 Answer: TypeAlias = Packet | Deferred[Packet] | None
-"""The answer to a packet, at once or once something is stored; None: there is none."""
+"""The answer to a packet, at once or after something is stored; None: no answer."""
 Vote: TypeAlias = Callable[["ServerConnection", bytes], bytes | Deferred[bytes]]
 """The answer to a vote's bytes.  Raises MalformedPacketError."""
 
@@ -46,7 +46,7 @@ class ClusterCredentials:
     password: str = field(repr=False)
 
     def match(self, user: str, password: str) -> bool:
-        """Are these the same?  Takes the same time wherever they differ."""
+        """Are the two texts the same?  Takes the same time wherever they differ."""
         same_user = hmac.compare_digest(_bytes(user), _bytes(self.user))
         return hmac.compare_digest(_bytes(password), _bytes(self.password)) and same_user
 
@@ -54,8 +54,8 @@ class ClusterCredentials:
 class ClusterChannel:
     """Hands each packet of channel 3 to the handler of its type, and each vote to the handler of its name.
 
-    ``credentials`` are what a peer has to show first; None: nobody is asked.  ``refused`` is told the user and the place of a peer with
-    wrong ones.  As long as nothing is registered, nobody is let in by a password.
+    A peer has to show ``credentials`` first; None: no peer has to.  ``refused`` is called with the user and the address of a peer with
+    wrong credentials.  As long as no handler is registered, no password is accepted.
     """
 
     def __init__(self, credentials: ClusterCredentials | None, reasons: ReasonLog, refused: Callable[[str, str], object]) -> None:
@@ -68,8 +68,8 @@ class ClusterChannel:
     def register(self, packet_class: type[P], handler: Callable[[ServerConnection, P], Answer]) -> None:
         """``handler`` gets the packets of this class that members send.
 
-        Until an answer that comes later is there, nothing else of that connection is handled (decision 31): answers keep their order, and
-        each connection waits for one at most.  A connection that has ended meanwhile is not answered; after a failure it ends.
+        Until a late answer is there, no other packet of the connection is handled (decision 31): answers keep their order, and each
+        connection waits for one at most.  A connection that has ended meanwhile gets no answer; a failure ends the connection.
         """
         self._handlers[packet_class] = handler
 
@@ -79,7 +79,7 @@ class ClusterChannel:
         self.register(QuorumVote, self._asked_to_vote)
 
     def handle(self, connection: ServerConnection, packet: Packet) -> None:
-        """A packet; until the peer has shown the cluster's password only that request is heeded.
+        """Handle a packet; until the peer has shown the cluster's password, only the packet with the password.
 
         Raises ProtocolError for a packet that cannot be read.
         """

@@ -1,9 +1,9 @@
 """One client connection: frames in and out, back-pressure, and orderly or sudden ends.
 
-Longer than other modules, because what each packet passes, and all that decides about a connection's end, is in one object.
+This module is longer than others, because one object has the way of each packet and every decision about a connection's end.
 
-The connection knows no Twisted: whoever owns the socket calls :meth:`ServerConnection.received` and :meth:`ServerConnection.lost`, and
-gives it a transport.
+The connection knows no Twisted: the owner of the socket passes in a transport, and calls :meth:`ServerConnection.received` and
+:meth:`ServerConnection.lost`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ CONTROL_CHANNELS = frozenset((PING_CHANNEL, SESSION_CHANNEL, CLUSTER_CHANNEL))
 """Channels of no session."""
 
 FLUSH_BYTES = 256 * 1024
-"""Bytes of output that are gathered in one turn; more goes to the transport at once, so that its back-pressure is felt."""
+"""Bytes of output that are gathered in one turn; with more the output goes to the transport at once, so that its back-pressure is felt."""
 
 _TYPE_CHANNEL = struct.Struct(">bq")
 
@@ -68,7 +68,7 @@ class ServerConnection:
 
     ``version`` is the protocol version that the peer declared (0 = not yet), ``security_domain`` the entry of login.config for this peer
     (None = the broker's own), ``logged_in`` whether it has ever had a session.  ``cluster_connection`` names the cluster connection whose
-    topology the peer is told (None = the default one), and ``cluster_authorized`` says whether it has shown the cluster's password.
+    topology the peer gets (None = the default one), and ``cluster_authorized`` says whether the peer has shown the cluster's password.
     ``control`` handles a frame of one of :data:`CONTROL_CHANNELS`, given with its type and channel.
     """
 
@@ -160,7 +160,7 @@ class ServerConnection:
         self._out_bytes = 0
 
     def wrap_transport(self, wrap: Callable[[ConnectionTransport], ConnectionTransport]) -> None:
-        """Replace the transport by ``wrap(transport)``; allowed before anything was received or sent."""
+        """Replace the transport by ``wrap(transport)``; allowed before the first byte is received or sent."""
         self._transport = wrap(self._transport)
 
     # --- input
@@ -306,7 +306,7 @@ class ServerConnection:
             self.yield_turn(len(text) * FILTER_PAUSE_SECONDS)
 
     def request_handled(self) -> None:
-        """After a request beside sends and acknowledgements: pause when there were many in one turn."""
+        """After a request other than a send or an acknowledgement: pause when there were many in one turn."""
         now = self.server.clock.monotonic()
         if not self._requests:
             self._requests_until = now + REQUESTS_SECONDS
@@ -351,7 +351,7 @@ class ServerConnection:
     # --- back-pressure: the transport tells when its buffer is full and when it has room again
 
     def pause_output(self) -> None:
-        """The peer does not read fast enough: deliver no messages, and handle no requests, whose answers would wait."""
+        """The peer does not read fast enough: deliver no messages, and handle no requests, as their answers would wait."""
         self.writable = False
         for session in list(self.sessions.values()):
             session.writable_changed()
@@ -386,7 +386,7 @@ class ServerConnection:
     def check_alive(self, now: float) -> None:
         """Called every ``connection-ttl-check-interval``; ``now`` is the monotonic clock in seconds."""
         if self.held_back and not self.transport_lost:
-            # The pings of the peer wait behind its other frames; and the peer needs a sign of life of the broker.
+            # The peer's pings wait behind its other frames, so they cannot be answered; send a sign of life instead.
             self.liveness.seen = True
             self.send(Ping(self.liveness.ttl_ms), PING_CHANNEL)
         reason = self.liveness.check(now)
@@ -453,7 +453,7 @@ class ServerConnection:
             return
         if self.version >= DisconnectConsumerKill.SINCE:
             self.send(DisconnectConsumerKill(self.server.node_id), SESSION_CHANNEL)
-        self.fail_soon(reason)  # not at once: the notice would not get out
+        self.fail_soon(reason)  # not at once: the notice would not be sent
 
     def disconnect(self, packet: DisconnectV3) -> None:
         """Say goodbye and close; the client may reconnect elsewhere."""
@@ -468,7 +468,7 @@ class ServerConnection:
             self._transport.loseConnection()
 
     def superseded(self) -> None:
-        """The client has come back on another connection, which has all sessions now."""
+        """The client has reconnected; the new connection has all sessions now."""
         self._end("")
         if not self.transport_lost:
             self._transport.abortConnection()

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 
 class ConnectionOwner(Protocol):
-    """The server: ``frame_size_max`` is bytes, ``version`` the newest protocol version that it speaks.
+    """The server: ``frame_size_max`` is in bytes; ``version`` is the newest protocol version of the server.
 
-    ``default_ttl_ms`` is how long a peer may be silent that has not said how long it will be.
+    ``default_ttl_ms`` is the connection TTL of a peer that has not declared its own.
     """
 
     clock: Clock

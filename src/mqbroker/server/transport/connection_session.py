@@ -25,18 +25,18 @@ class SendLoad(Protocol):
 
     @property
     def upload_size(self) -> int:
-        """Bytes of the headers of the large message whose body is coming."""
+        """Bytes of the headers of the large message whose body is arriving."""
 
     @property
     def upload_body_size(self) -> int:
-        """Bytes of the body of the large message that is coming, so far."""
+        """Bytes of the body of the arriving large message, so far."""
 
 
 class ConnectionSession:
     """The session of one channel; a class, and not a protocol, because each frame passes it.
 
     ``subject`` is its user, ``version`` the protocol version of its packets, and ``created_ms`` the time of its creation (ms since 1970).
-    ``window`` is None without a confirmation window.  ``reattachable`` tells whether all that a client may have missed is kept.
+    ``window`` is None without a confirmation window.  ``reattachable``: all packets that the client may have missed are kept.
     """
 
     __slots__ = ("channel", "closed", "created_ms", "metadata", "name", "reattachable", "subject", "version", "window")
@@ -59,7 +59,7 @@ class ConnectionSession:
         raise NotImplementedError
 
     def writable_changed(self) -> None:
-        """The connection has room for output again, or has none."""
+        """The connection has room for output again, or has no more room."""
         raise NotImplementedError
 
     def flush_confirmations(self) -> None:
@@ -67,7 +67,7 @@ class ConnectionSession:
         raise NotImplementedError
 
     def refuse_reattachment(self) -> None:
-        """A client wants to go on, but its missed packets are not kept: end the session, so that a new one may have its name."""
+        """A client reattaches, but its missed packets are not kept: end the session, so that a new one may have its name."""
         raise NotImplementedError
 
     def end(self, failed: bool) -> None:

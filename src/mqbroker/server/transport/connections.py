@@ -21,10 +21,10 @@ log = Logger(namespace="mqbroker.server")
 
 
 class Connections:
-    """The connections that are open, ``by_id``; ``total`` counts all that there ever were.
+    """The open connections, ``by_id``; ``total`` counts all connections ever made.
 
-    ``control`` handles the frames of control channels, ``new_id`` gives unique texts, and every ``check_interval_ms`` it is looked whether
-    each peer still lives (0 = never).
+    ``control`` handles the frames of control channels, ``new_id`` gives unique texts, and every ``check_interval_ms`` (0 = never) each peer
+    is checked for signs of life.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The packets beside sessions: channels 0 (ping, topology), 1 (sessions) and 3 (other brokers)."""
+"""The packets outside of sessions: channels 0 (ping, topology), 1 (sessions) and 3 (other brokers)."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ class ControlServer(Protocol):
 
     @property
     def version(self) -> int:
-        """The newest protocol version that it speaks."""
+        """The newest protocol version of the server."""
 
     @property
     def ttl_override_ms(self) -> int:
-        """The connection TTL of all peers; below 0 each says its own."""
+        """The connection TTL of all peers; below 0 each peer declares its own."""
 
     @property
     def started(self) -> bool:
@@ -75,7 +75,7 @@ class ControlChannels:
         self._server = server
 
     def handle(self, connection: ServerConnection, packet_type: int, channel: int, data: bytes) -> None:
-        """Handle a whole frame.  Raises ProtocolError for one that is malformed or too large."""
+        """Handle a whole frame.  Raises ProtocolError for a malformed or too large frame."""
         check_control_size(data)
         packet = decode_packet(packet_type, data[13:], connection.version or self._server.version)
         if channel == PING_CHANNEL:

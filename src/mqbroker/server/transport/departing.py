@@ -1,4 +1,4 @@
-"""Temporary queues whose connection has ended.  There may be a thousand, and no client should wait for their deletion."""
+"""Temporary queues whose connection has ended.  Other clients do not wait for their deletion, even if there are a thousand."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class DepartingQueues:
         return [queue for queue in self._messaging.core.queues.values() if self._queues.get(queue.name) is not queue]
 
     def make_room(self, name: str) -> None:
-        """Before a queue of this name is created, for instance by a client that has come back: delete the old queue at once."""
+        """Delete the old queue at once, before a queue of this name is created, for instance by a reconnected client."""
         queue = self._queues.pop(name, None)
         if queue is not None and not queue.deleted:
             self._messaging.administration.delete_queue(queue, remove_consumers=True)

@@ -17,7 +17,7 @@ HANDSHAKE_TIMEOUT_SECONDS = 10.0
 
 
 class Handshake:
-    """Takes the preamble off, for which the peer has ``timeout_seconds`` (0 or less = without limit); ``fail`` gives its connection up.
+    """Takes off the preamble, which must arrive within ``timeout_seconds`` (0 or less = without limit); ``fail`` gives the connection up.
 
     A peer that begins with a frame instead of the preamble speaks CORE, too.
     """

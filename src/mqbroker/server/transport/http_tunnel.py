@@ -1,8 +1,8 @@
-"""CORE inside HTTP: what a client with ``httpEnabled`` sends to any acceptor (Artemis manual, "Configuring Netty HTTP").
+"""CORE inside HTTP, for clients with ``httpEnabled`` on any acceptor (Artemis manual, "Configuring Netty HTTP").
 
-The client sends its bytes as the bodies of POST requests, and a GET or an empty POST when it has been silent for a while; all on one
-connection.  The broker can speak only in responses.  A request is therefore answered when there is something to say, or with an empty body
-when it has waited for ``httpResponseTime``.  The bodies, put together, are the byte streams of an ordinary connection.
+The client sends its bytes in the bodies of POST requests, and a GET or an empty POST when it has been silent for a while; all on one
+connection.  The broker can speak only in responses.  A request is therefore answered when there is output, or with an empty body after
+``httpResponseTime``.  The bodies, put together, are the byte streams of an ordinary connection.
 """
 
 from __future__ import annotations
@@ -21,16 +21,15 @@ RESPONSE_MS = 10_000
 """The time that a request waits for output, unless the acceptor has ``httpResponseTime``."""
 
 SCAN_MS = 5_000
-"""The time between two looks for requests that have waited so long, unless the acceptor has ``httpServerScanPeriod``."""
+"""The time between two searches for requests that have waited so long, unless the acceptor has ``httpServerScanPeriod``."""
 
 WAITING_REQUESTS_MAX = 100
-"""Requests of one connection that speaks HTTP which wait for a response; further ones have the first of them answered with an empty
-body."""
+"""Requests of one HTTP connection that wait for a response; with more the first one is answered with an empty body."""
 
 UNSAID_BYTES_MAX = 256 * 1024
 """Bytes of output that wait for a request; beyond them nothing is delivered to the client until a request comes.
 
-The client may send the greatest frame and that many bytes meanwhile; with more, and still no end of the request, its connection ends.
+The client may send the greatest frame and as many bytes meanwhile; with more, and still no end of the request, its connection ends.
 """
 
 _BEGINNINGS = (b"GE", b"PO", b"PU", b"HE", b"OP", b"PA", b"DE", b"TR")
@@ -48,8 +47,8 @@ def looks_like_http(data: bytes) -> bool | None:
 class HttpTunnel:
     """The transport of a connection whose client speaks HTTP, in front of the ``transport`` of the socket.
 
-    Whoever owns the socket calls :meth:`received` with its bytes, :meth:`pause_output` and :meth:`resume_output` instead of those of the
-    connection, and :meth:`lost` at the end.
+    The owner of the socket calls :meth:`received`, :meth:`pause_output`, :meth:`resume_output` and :meth:`lost` of the tunnel instead of
+    the connection's.
     """
 
     def __init__(
@@ -120,7 +119,7 @@ class HttpTunnel:
 
     def _end(self) -> None:
         if not self._spoken:
-            # The client waits for a first response (httpRequiresSessionId) before it says anything.
+            # The client waits for a first response (httpRequiresSessionId) before it sends anything else.
             self._transport.writeSequence([_EMPTY])
             return
         self._requests.append(self._clock.monotonic() + self._response_seconds)
@@ -155,7 +154,7 @@ class HttpTunnel:
             self._timer.cancel()
             self._timer = None
 
-    # --- the output, which may be held up by the socket, or for want of a request
+    # --- the output, which may have to wait for the socket or for a request
 
     def pause_output(self) -> None:
         self._congested = True
@@ -196,7 +195,7 @@ class HttpTunnel:
 
     def loseConnection(self) -> None:
         if self._unsaid:
-            self._write_response()  # unasked: the goodbye is worth more than the order of requests and responses
+            self._write_response()  # without a request: the goodbye matters more than the order of requests and responses
         self._transport.loseConnection()
 
     def abortConnection(self) -> None:
@@ -215,7 +214,7 @@ class HttpTunnel:
         self._apply_pause()
 
     def _apply_pause(self) -> None:
-        """Pause reading if wanted, but not while output waits for a request, which only reading can bring."""
+        """Pause reading if wanted, but not while output waits for a request, which can only come by reading."""
         wanted = self._pause_wanted and not self._held
         if wanted != self._paused:
             self._paused = wanted

@@ -38,22 +38,22 @@ CREDIT_REQUESTS_WAITING_MAX = 10_000
 """Credit requests of one connection that may wait for room; a client asks again only after an answer."""
 
 UPLOAD_HEADERS_MAX = 4 * 1024 * 1024
-"""Bytes of headers and properties of the large messages that one connection has begun: these stay in memory until the body is there."""
+"""Bytes of headers and properties of the large messages that one connection has begun; they stay in memory until the body is complete."""
 
 UPLOAD_BODIES_MAX = 16 * 1024 * 1024 * 1024
-"""Bytes of the bodies of the large messages that one connection has begun and not ended, on the disk; a message that exceeds it is thrown
-away and refused."""
+"""Bytes on the disk for the bodies of the large messages that one connection has begun and not ended; a message that exceeds the limit is
+thrown away and refused."""
 
 CONTROL_FRAME_SIZE_MAX = 1024 * 1024
-"""Bytes of a frame without a message: such requests need no more, and greater ones would cost memory and work."""
+"""Bytes of a frame without a message: no request needs more, and longer ones would cost memory and work."""
 
 REFUSALS_MAX = 100
 """Requests beyond a limit of the connection that are answered with an error; the next one ends the connection."""
 
 
 REQUESTS_MAX = 20
-"""Requests of one connection, beside sends and acknowledgements, that are handled in one turn (``REQUESTS_SECONDS`` may end it sooner):
-then everybody else comes first."""
+"""Requests of one connection, other than sends and acknowledgements, that are handled in one turn, before all other connections have
+theirs; ``REQUESTS_SECONDS`` may end the turn sooner."""
 
 REQUESTS_SECONDS = 0.003
 """Time for the requests of one connection in one turn, since some requests cost more than others."""
@@ -63,11 +63,11 @@ COSTLY_FILTER_LENGTH = 1024
 """Characters: a peer with a longer filter waits for its next turn, and for :data:`FILTER_PAUSE_SECONDS`."""
 
 FILTERS_LENGTH_MAX = 256 * 1024
-"""Characters of the filters of one connection's consumers and temporary queues: read, a filter takes up to thirty times as many bytes.
-Short ones, up to 1024 characters, are not refused."""
+"""Characters of the filters of one connection's consumers and temporary queues: a parsed filter takes up to thirty times as many bytes.
+Filters up to 1024 characters are not refused."""
 
 FILTER_PAUSE_SECONDS = 5e-6
-"""The pause for each character of such a filter: a few times the longest time that reading takes."""
+"""The pause for each character of such a filter: a few times the longest time that parsing takes."""
 
 
 def check_control_size(data: bytes) -> None:
@@ -119,7 +119,7 @@ class ConnectionLimits:
             raise connection.refuse(MaxConsumerLimitExceededError(f"the connection has {self.consumers} consumers already"))
 
     def check_filters(self, connection: LimitedConnection, text: str | None) -> None:
-        """May a consumer or a temporary queue have this filter, too?  Short filters are bounded by the number of consumers and queues."""
+        """May another consumer or temporary queue have this filter?  Short filters are limited by the number of consumers and queues."""
         if text is None or len(text) <= COSTLY_FILTER_LENGTH:
             return
         kept = [filter for session in connection.sessions.values() for filter in session.consumer_filters()]

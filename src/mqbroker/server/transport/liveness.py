@@ -7,8 +7,8 @@ from typing import Protocol
 from mqclient.wire.frames import FRAME_SIZE_BEFORE_SESSION
 
 CONNECTION_TTL_MS = 60_000
-"""Milliseconds that a peer may be silent until its first ping says otherwise; the most for one without a session, with half a frame, or
-that does not read."""
+"""Milliseconds that a peer may be silent before its first ping; also the limit for a peer without a session, with half a frame, or that
+does not read."""
 
 
 class Peer(Protocol):
@@ -37,8 +37,8 @@ class Peer(Protocol):
 class Liveness:
     """Signs of life of one peer.
 
-    ``ttl_ms`` is how long it may be silent (-1 = for ever), ``seen`` whether it spoke since the last check, ``last_seen`` the monotonic
-    time (s) of the check that found so.
+    ``ttl_ms`` is the time that the peer may be silent (-1 = for ever), ``seen`` whether it has sent something since the last check,
+    ``last_seen`` the monotonic time (s) of the last check that found so.
     """
 
     __slots__ = ("_peer", "_stalled_since", "_unframed", "last_seen", "seen", "ttl_ms")
@@ -52,7 +52,7 @@ class Liveness:
         self.last_seen = now
 
     def unframed(self, size: int) -> None:
-        """Count ``size`` bytes that complete no frame: a frame that comes in by single bytes is no sign of life."""
+        """Count ``size`` bytes that complete no frame: a frame that arrives byte by byte is no sign of life."""
         self._unframed += size
         if self._unframed >= FRAME_SIZE_BEFORE_SESSION:
             self.seen = True
@@ -71,7 +71,7 @@ class Liveness:
     def _overdue(self, now: float) -> bool:
         """Has the peer been silent for too long?
 
-        One whose socket is gone, or that never had a session, is not waited for without limit, whatever it asked for.
+        A peer whose socket is gone, or that never had a session, is given up after a time, whatever TTL it declared.
         """
         ttl_ms = self.ttl_ms
         if self._peer.transport_lost or not self._peer.logged_in:
@@ -79,7 +79,7 @@ class Liveness:
         return ttl_ms >= 0 and now >= self.last_seen + ttl_ms / 1000
 
     def _stalled(self, now: float) -> bool:
-        """Has a peer that may be silent for ever left a frame half sent, or not read, for :data:`CONNECTION_TTL_MS`?"""
+        """Has a peer that may be silent for ever left a frame incomplete, or not read, for :data:`CONNECTION_TTL_MS`?"""
         if self._peer.writable and not self._peer.buffered:
             self._stalled_since = None
             return False

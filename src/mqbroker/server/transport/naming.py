@@ -29,7 +29,7 @@ def split_qualified(name: str) -> tuple[str, str | None]:
 
 
 def queue_part(name: str) -> str:
-    """The name of the queue that ``name``, fully qualified or not, means; empty for ``address::``, which means none."""
+    """The queue in ``name``, fully qualified or not; empty for ``address::``, which names no queue."""
     address, queue = split_qualified(name)
     return address if queue is None else queue
 

@@ -1,7 +1,7 @@
 """Incomplete frames, whose memory is bounded over all connections.
 
-A frame may have :data:`~mqclient.wire.frames.FRAME_SIZE_MAX` bytes, and many peers may begin one at the same time.  Beyond the bound, one
-that goes on growing is continued in a file, beside the bodies of large messages, and read from there when it is complete.
+A frame may have :data:`~mqclient.wire.frames.FRAME_SIZE_MAX` bytes, and many peers may begin one at the same time.  Beyond the bound, a
+frame that goes on growing is continued in a file, beside the bodies of large messages, and read from there when it is complete.
 """
 
 from __future__ import annotations
@@ -29,10 +29,11 @@ ON_DISK_MAX = 1024 * 1024 * 1024
 """Bytes of incomplete frames in files; the connection that would exceed them ends."""
 
 _FRAME_BEFORE_BODY = 9
-"""A message says where its body ends, counted in the frame behind its length."""
+"""Bytes of a frame's type and channel, which lie between its length and the message.  A message counts the end of its body from behind the
+length."""
 
 _HEADERS_SIZE = 4096
-"""Bytes of a message in which the table of its properties begins: an address that is not too long leaves most of them."""
+"""The first bytes of a message; the table of its properties begins within them, unless the address is too long."""
 
 _WITH_MESSAGE = frozenset((wire.SessionSend.TYPE, wire.SessionSendLarge.TYPE, wire.SessionSendContinuation.TYPE))
 
@@ -58,10 +59,10 @@ class PartialFrame:
         self.held = 0
 
     def account(self, channels: Container[int]) -> None:
-        """Account for bytes that have come.  ``channels`` are the channels of the connection's sessions.
+        """Account for bytes that have arrived.  ``channels`` are the channels of the connection's sessions.
 
-        Raises FrameTooLargeError for a great frame that cannot be a message, and when there are too many; MalformedPacketError for a
-        message that announces more properties than any may have.
+        Raises FrameTooLargeError for a long frame that cannot be a message, and when there are too many long frames; MalformedPacketError
+        for a message that announces too many properties.
         """
         splitter = self._splitter
         buffered = splitter.buffered
@@ -99,7 +100,7 @@ class PartialFrame:
         check_properties(headers, properties, name)
 
     def drop(self) -> None:
-        """Forget the frame: the rest will not come."""
+        """Forget the frame, whose rest will not arrive."""
         self._all.held -= self.held
         self.held = 0
         if self._file is not None:

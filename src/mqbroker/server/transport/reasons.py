@@ -1,7 +1,7 @@
 """The log lines about refused requests and ended connections: the first reasons of each peer, then a count.
 
-A hostile or broken peer repeats itself.  The first lines say what happened; what follows within :data:`REPEATED_REASON_SECONDS` is counted
-by kind, and one line tells the numbers when that time is over.
+A hostile or broken peer repeats itself.  The first reasons get a line each; further ones within :data:`REPEATED_REASON_SECONDS` are counted
+by kind, and one line at the end of that time tells the numbers.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ REPEATED_REASON_SECONDS = 60.0
 """The time within which the same reason is written once for each peer."""
 
 REASONS_MAX = 1000
-"""Peers and codes that the log tells apart; all beyond count as "other peers"."""
+"""Pairs of peer and code that the log tells apart; all others count as "other peers"."""
 
 KINDS_WRITTEN_MAX = 8
-"""Lines of the log about one peer and code in a minute: a peer that sends nonsense of every kind has a reason for each packet type. Further
-ones are counted by kind, and told in one line."""
+"""Lines of the log about one peer and code in a minute; further reasons are counted by kind, and told in one line.  A hostile peer can give
+a reason for each packet type."""
 
 KINDS_MAX = 100
 """Kinds of reasons of one peer and code that are counted separately."""
@@ -53,7 +53,7 @@ class _Entry:
         self.counts: dict[str, int] = {}
 
     def admit(self, reason: str) -> bool:
-        """Is a line to be written for ``reason``?  Otherwise it is counted."""
+        """Is a line to be written for ``reason``?  If not, ``reason`` is counted."""
         kind = _kind(reason)
         counts = self.counts
         if kind not in counts:
@@ -91,17 +91,17 @@ class ReasonLog:
             log.warn("{reason}", reason=_printable(reason))
 
     def info(self, remote: str, reason: str) -> None:
-        """A request was refused whose peer expects no answer."""
+        """Log a refused request to which the peer expects no answer."""
         if self._admit(host_of(remote), reason):
             log.info("{reason}", reason=_printable(reason))
 
     def failure(self, remote: str, reason: str, write: Callable[[], object]) -> None:
-        """An unexpected failure, which ``write`` logs with its traceback, once per peer."""
+        """Log an unexpected failure: ``write`` logs it with its traceback, once per peer."""
         if self._admit(host_of(remote), reason):
             write()
 
     def _admit(self, host: str, reason: str) -> bool:
-        """Is a line to be written for ``reason``?  Otherwise it is counted."""
+        """Is a line to be written for ``reason``?  If not, ``reason`` is counted."""
         if self._stopped:
             return True
         key = (host, _code(reason))
@@ -139,7 +139,7 @@ def host_of(remote: str) -> str:
 
 
 def _code(reason: str) -> str:
-    """The code that operators search for; without a code the kind of the reason."""
+    """The code in ``reason``, for which operators search; without a code the kind of the reason."""
     if reason.startswith("AMQ"):
         return reason[:9]
     failed = _FAILED.match(reason)

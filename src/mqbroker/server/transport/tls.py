@@ -72,7 +72,7 @@ def _trust_store(parameters: Mapping[str, str], read_file: Callable[[str], bytes
 
 
 def _store(parameters: Mapping[str, str], path: str, password: str, read_file: Callable[[str], bytes]) -> KeyStore:
-    """The contents of a key or trust store, whose form follows from the contents, as in Java.  Passwords are not masked any more."""
+    """The contents of a key or trust store; the contents tell the form, as in Java.  Passwords are given unmasked."""
     from mqclient.tls.keystores import read_key_store  # few brokers use TLS
 
     data = _read(parameters, path, read_file)

@@ -15,7 +15,7 @@ TLS_1_2: Final = "TLSv1.2"
 TLS_1_3: Final = "TLSv1.3"
 _VERSIONS: Final = (TLS_1_2, TLS_1_3)
 _NEVER: Final = ("SSLv2Hello", "SSLv3", "TLSv1", "TLSv1.1")
-"""Versions that Java knows and that are never used here, listed or not: they are broken."""
+"""Versions that Java knows and this broker never uses, listed or not, because they are insecure."""
 
 _MODES: Final = {"GCM": "GCM", "CCM": "CCM", "CCM_8": "CCM8", "CBC": ""}
 
@@ -41,7 +41,8 @@ def openssl_cipher(name: str) -> str:
 
 
 def restrict(context: Context, parameters: Mapping[str, str]) -> None:
-    """Make ``context`` take only what ``parameters`` of an acceptor list.  Raises :class:`TlsConfigurationError`."""
+    """Restrict ``context`` to the versions, suites and names in the ``parameters`` of an acceptor.  Raises
+    :class:`TlsConfigurationError`."""
     versions = _enabled_versions(parameters)
     suites = _list(parameters, "enabledCipherSuites")
     if suites:
@@ -70,7 +71,7 @@ def _enabled_versions(parameters: Mapping[str, str]) -> set[str]:
 
 
 def _set_ciphers(context: Context, suites: list[str]) -> set[str]:
-    """Returns the versions that are left with a cipher suite."""
+    """Returns the versions that still have a cipher suite."""
     from OpenSSL.SSL import Error
 
     newest = [name for name in suites if re.fullmatch(r"TLS_(AES|CHACHA20)_\w+", name)]
@@ -97,7 +98,7 @@ def _disable_others(context: Context, versions: set[str]) -> None:
 def _check_server_name(context: Context, pattern: re.Pattern[str]) -> None:
     from OpenSSL import SSL
 
-    # A context without a certificate: a connection that is moved to it cannot finish the handshake.
+    # A context without a certificate: a connection that gets this context cannot finish the handshake.
     refusing = SSL.Context(SSL.TLS_METHOD)
 
     def check(connection: Connection) -> None:

@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 VERSION_V2 = 122
 VERSION_V3 = 125
 VERSION_ARTEMIS_NAMES = 126
-"""The first version with connectors in Artemis's spelling; older peers get that of HornetQ."""
+"""The first version with connectors in Artemis's spelling; older peers get HornetQ's."""
 VERSION_V4 = 131
 
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
 def answer_alone(connection: ServerConnection) -> None:
-    """The only answer of a broker in no cluster: it names no connector, so that the client keeps its own."""
+    """The only answer of a broker outside of clusters: no connector, so that the client keeps its own."""
     server, version = connection.server, connection.version
     packet: Packet
     if version >= VERSION_V4:

@@ -70,4 +70,4 @@ class WaitingServer:
 
 
 def _nobody_else(user: str, remote: str) -> None:
-    """No notification about a wrong password: there are none before the activation."""
+    """A wrong password causes no notification: a broker sends none before the activation."""
