@@ -1,4 +1,4 @@
-"""The state that all parts of the messaging core share: addresses, queues, accounts, and what they stand on."""
+"""The state that all parts of the messaging core share: addresses, queues, accounts, store, clock and turn."""
 
 from __future__ import annotations
 
@@ -63,14 +63,15 @@ class Observer(Protocol):
     def queue_filter_changed(self, queue: Queue) -> None: ...
 
     def message_dropped(self, code: str, text: str) -> None:
-        """Something an operator searches for: ``code`` is Artemis's AMQ number, ``text`` says what happened to which message."""
+        """Report a dropped message.  ``code`` is Artemis's AMQ number, for which operators search; ``text`` names the message and the
+        reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class MessagingOptions:
-    """Settings of the whole broker that messaging lives by; names and defaults are those of broker.xml.
+    """Settings of the whole broker for messaging; names and defaults are those of broker.xml.
 
-    Periods are ms, -1 turns the scan off; ``global_max_size`` is bytes, -1 = none.
+    Periods are in ms, -1 turns the scan off; ``global_max_size`` is in bytes, -1 = no limit.
     """
 
     persist_id_cache: bool = True
@@ -135,9 +136,9 @@ class MessagingCore:
         self.queue_deleted: Event[Queue] = Event()
         """A queue is being deleted: it has no consumers any more, and still has its messages."""
         self.expired: Event[Reference] = Event()
-        """A queue has found the expired message, which is in delivery with nobody."""
+        """A queue has found an expired message, now in delivery without a consumer."""
         self.replaced: Event[Sequence[Reference]] = Event()
-        """Messages in delivery with nobody have given way to newer ones."""
+        """Newer messages have replaced these, now in delivery without a consumer."""
         self.late: Event[Reference] = Event()
         """A message becomes visible later than its id says; its queue neither lists nor delivers it."""
         self.reader_queues: dict[Queue, None] = {}
@@ -215,8 +216,7 @@ class MessagingCore:
     def forget_duplicate_ids(self, name: str) -> None:
         """Drop the cache of an address whose last binding is gone.
 
-        What bridges have brought is remembered on: a broker that has not heard of its success sends it again, to an address that may have
-        come back.
+        The duplicate ids of bridges stay: a broker that got no answer sends its messages again, perhaps after the address was made anew.
         """
         bridged = f"{BRIDGE_CACHE}{name}"
         if bridged in self._caches:
@@ -229,7 +229,7 @@ class MessagingCore:
             cache.clear(batch)
             self.store.commit(batch)
 
-    # --- what a sender waits for
+    # --- decisions that a sender waits for
 
     def commit(self, batch: StoreBatch) -> int:
         """Store work outside of transactions; returns the ticket to wait for, 0 without ``journal-sync-non-transactional``."""

@@ -1,4 +1,4 @@
-"""Events: who wants to hear of something subscribes, and can unsubscribe."""
+"""Events, with listeners that subscribe and can unsubscribe."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ Told = TypeVarTuple("Told")
 
 
 class Event(Generic[*Told]):
-    """Something that happens to the object whose attribute this is.  That object calls the event, with what listeners are told.
+    """An event of the object that has it as an attribute.  That object calls the event with the arguments for the listeners.
 
-    ``listeners`` are called in the order in which they have subscribed.  Where a call per message counts they may be gone through
-    directly; nobody changes them there.
+    ``listeners`` are called in the order in which they have subscribed.  Code that runs for each message may loop over ``listeners``
+    directly, without changing them.
     """
 
     __slots__ = ("listeners",)
@@ -27,6 +27,6 @@ class Event(Generic[*Told]):
         return partial(self.listeners.remove, listener)
 
     def __call__(self, *told: *Told) -> None:
-        """Tell everybody who listens now, also when some unsubscribe on the way.  The first who raises ends it."""
+        """Call all present listeners, also those that unsubscribe on the way.  The first listener that raises ends the loop."""
         for listener in list(self.listeners):
             listener(*told)

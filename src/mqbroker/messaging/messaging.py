@@ -1,4 +1,4 @@
-"""The messaging core as one object: what the server above it starts, uses and stops."""
+"""The messaging core as one object, which the server starts, uses and stops."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ from mqclient.errors import MQError
 class Messaging:
     """Addresses, queues, routing, settlement and periodic work over one store.
 
-    ``removed`` is told the names of queues and addresses that were removed because nobody used them, and ``tell`` takes lines for the log
-    about readers.  ``disk_space`` gives the disks below the store's folders, for the disk guard; None = there is none to guard.
-    ``registrar`` agrees to definitions and names; None = this broker is alone.  ``make_grouping`` is as :class:`MessagingCore` says.
+    ``removed`` is called with the names of queues and addresses that were removed as unused, and ``tell`` with log lines about readers.
+    ``disk_space`` gives the disks below the store's folders, for the disk guard; None = no disk to guard.  ``registrar`` agrees to
+    definitions and names; None = this broker is alone.  ``make_grouping`` is explained at :class:`MessagingCore`.
     """
 
     def __init__(
@@ -72,9 +72,9 @@ class Messaging:
         self.disk_guard = None if disk_space is None else DiskGuard(self.core, disk_space)
 
     def restore(self, recovered: Recovered) -> int:
-        """Take over what the store has kept; called once, before anything else.  Returns the number of messages.
+        """Take over the stored state; called once, before all other methods.  Returns the number of messages.
 
-        The messages leave ``recovered`` on the way: there may be millions.
+        ``recovered`` is emptied of its messages on the way: there may be millions.
         """
         core = self.core
         for address in recovered.addresses:
@@ -112,10 +112,10 @@ class Messaging:
         tell: Callable[[str], object] = lambda text: None,
         warn: Callable[[str], object] = lambda text: None,
     ) -> None:
-        """Make or bring up to date what the configuration names, now or once that is agreed.
+        """Make or update the configured addresses and queues, now or once the registrar agrees.
 
-        ``tell`` takes a line for the log about each address and queue, also about those that were there already, and ``warn`` a sentence
-        about each that could not be deployed.
+        ``tell`` is called with a log line about each address and queue, existing ones too, and ``warn`` with a sentence about each that
+        could not be deployed.
         """
         for configuration in addresses:
             self._deploy(configuration, tell, warn)
@@ -197,11 +197,11 @@ def _tell_queue(queue: Queue, tell: Callable[[str], object]) -> None:
 
 
 def _kept(queue: Queue, wanted: QueueDefinition) -> tuple[QueueDefinition, list[str]]:
-    """What a queue of the configuration becomes that is there already, and what of ``wanted`` it does not."""
+    """The definition of an existing queue after the update to ``wanted``, and sentences about the differences that stay."""
     definition, name = queue.definition, wanted.name
     problems: list[str] = []
     if wanted.durable != definition.durable:
-        # What it holds is stored, or is not: acknowledgements have to go with that.
+        # The queue's messages are stored, or they are not: acknowledgements have to fit that.
         made, asked = ("durable", "not durable") if definition.durable else ("not durable", "durable")
         problems.append(f"queue {name} was created as {made}, and stays so until it is deleted; broker.xml defines it as {asked}")
     for kind in ("last_value_key", "non_destructive"):

@@ -1,7 +1,7 @@
-"""What the messaging core needs of the layers above it: time, a store, bodies of large messages.
+"""The needs of the messaging core that the layers above it fill: time, a store, bodies of large messages.
 
-Completions are plain callbacks.  A *ticket* is a number that the store hands out for everything it is told to keep; tickets ascend,
-and all work up to a ticket is durable once the store's ``synced`` has reached it.
+Completions are plain callbacks.  A *ticket* is a number that the store hands out for each piece of work; tickets ascend, and all work up to
+a ticket is durable once the store's ``synced`` has reached that ticket.
 """
 
 from __future__ import annotations
@@ -54,11 +54,11 @@ class PagedMessage(NamedTuple):
 
 
 class PagedRows(NamedTuple):
-    """Messages of a queue in a piece of a page, in columns; nothing of them is decoded.
+    """Messages of a queue in a piece of a page, in columns, not decoded.
 
-    ``keys`` ascend: each is the message's id, or that of an earlier message if that is greater.  ``counts`` (deliveries), ``bodies`` (of
-    large messages) and ``scheduled`` are by the row; what is scheduled has its place and the time that the store was told, -1 when that is
-    nothing but what the message says.
+    ``keys`` ascend: each is the message's id, or a greater id of an earlier message.  ``counts`` (deliveries), ``bodies`` (of large
+    messages) and ``scheduled`` are by row number.  A scheduled message has its place and the stored delivery time; -1 = the message's own
+    time holds.
     """
 
     keys: list[int]
@@ -70,10 +70,10 @@ class PagedRows(NamedTuple):
 
 
 class PageScan(Protocol):
-    """Looks through what a queue has in the pages of an address, and takes nothing of it."""
+    """Reads a queue's messages in the pages of an address, without taking any."""
 
     def copy(self) -> PageScan:
-        """One that stands at the same place."""
+        """A PageScan at the same place."""
 
     def read(self, after: int = 0) -> PagedRows | None:
         """The next piece; pages with nothing but keys up to ``after`` may be left out.  None at the end, where more may come later.
@@ -86,14 +86,14 @@ class PageReader(Protocol):
     """How far a queue has read in the pages of an address; each message is read once."""
 
     def read(self) -> list[PagedMessage] | None:
-        """What the queue has in the next piece of the pages, a bounded one; None at the end.  The queue is to settle what it gets.
+        """The queue's messages in the next piece of the pages, a bounded number; None at the end.  The queue has to settle them.
 
-        Settled messages are left out.  ``store_state`` of a message is its :class:`PagePlace`.  A large message that nobody else holds is
+        Settled messages are left out.  ``store_state`` of a message is its :class:`PagePlace`.  A large message without another holder is
         held once.  Raises :class:`~mqbroker.messaging.message.not_yet.NotYet`.
         """
 
     def look(self, other: PageReader | None = None) -> PageReader:
-        """One that takes nothing of what it reads: ``other`` if that has come further, else a new one that stands at the same place."""
+        """A read-only copy at this position, for browsing; returns ``other`` if that is already further on."""
 
     def scan(self) -> PageScan:
         """A scan that begins where this reader stands."""
@@ -116,7 +116,7 @@ class PageListener(Protocol):
 
 
 class PageFolder(Protocol):
-    """The pages of one address.  ``messages`` counts those in pages that are not gone, also settled ones."""
+    """The pages of one address.  ``messages`` counts all messages in existing pages, settled ones too."""
 
     address: str
     messages: int
@@ -129,10 +129,10 @@ class PageFolder(Protocol):
         """The queues that something is left for."""
 
     def remaining(self, queue_id: int, durable: bool = False) -> int:
-        """Messages that a queue has not read or settled; with ``durable`` those that survive a restart."""
+        """Number of messages that a queue has not read or settled; with ``durable`` only messages that survive a restart."""
 
     def reader(self, queue_id: int) -> PageReader:
-        """A reader at the beginning of what is left."""
+        """A reader at the queue's first message that is left."""
 
     def forget(self, queue_id: int) -> None:
         """The queue is gone."""
@@ -151,7 +151,7 @@ class Pager(Protocol):
         """The folder of an address; it gets files with its first message."""
 
     def folders(self) -> Sequence[PageFolder]:
-        """Those that have pages."""
+        """The folders of addresses that have pages."""
 
 
 @dataclass(slots=True)
@@ -195,7 +195,7 @@ class RecoveredDuplicateId:
 
 
 class BranchState(IntEnum):
-    """What the store keeps of a branch: it is in doubt, or somebody has decided without its transaction manager."""
+    """A stored branch is in doubt, or management has decided without its transaction manager."""
 
     PREPARED = 0
     COMMITTED = 1
@@ -236,13 +236,13 @@ class Recovered:
     duplicate_ids: list[RecoveredDuplicateId] = field(default_factory=list)
     branches: list[RecoveredBranch] = field(default_factory=list)
     settings: dict[tuple[str, str], str] = field(default_factory=dict)
-    """What management stored: (kind, key) to a JSON text."""
+    """Settings that management has stored: (kind, key) to a JSON text."""
 
 
 class StoreBatch(Protocol):
     """Work that becomes durable as a whole or not at all.  Nothing happens before :meth:`Store.commit`.
 
-    Whoever hands over a large message holds its body until then; the commit holds it for the store.
+    The caller holds the body of a large message until the commit, which holds it for the store.
     """
 
     def add_message(self, message: Message, queue_ids: Sequence[int]) -> None:
@@ -264,10 +264,10 @@ class StoreBatch(Protocol):
         """Everything that ``reader`` has still to read is done with, as far as it is durable.  Returns the number of messages."""
 
     def acknowledge_until(self, reader: PageReader, key: int) -> tuple[int, bool, list[PagedMessage]]:
-        """A piece of what ``reader`` has still to read is done with, up to this key (see :class:`PagedRows`).
+        """Acknowledge the next piece of unread messages of ``reader``, up to this key (see :class:`PagedRows`).
 
-        Returns the number of messages, whether there may be more, and scheduled messages on the way: these the queue takes instead.
-        Raises NotYet; the batch is as before then.
+        Returns the number of messages, whether there may be more, and the scheduled messages in the piece, which the queue takes instead.
+        Raises NotYet, with the batch unchanged.
         """
 
     def delivery_count(self, queue_id: int, message: Message, count: int) -> None: ...
@@ -281,7 +281,7 @@ class StoreBatch(Protocol):
         """Several ids of ``size`` bytes each, oldest first, as one record."""
 
     def delete_duplicate_id(self, record_id: int) -> None:
-        """Forget what is kept under ``record_id``: one id, or all that were added together."""
+        """Forget the record ``record_id``: one duplicate id, or all that were added together."""
 
     def put_branch(self, record: BranchRecord) -> None:
         """Keep a branch: a prepared one, or how it was decided without its transaction manager."""
@@ -290,7 +290,7 @@ class StoreBatch(Protocol):
         """As :meth:`add_message`, for a message that does not count before its branch is committed."""
 
     def end_branch(self, branch_id: int, commit: bool) -> None:
-        """The branch is done with: its messages count from now on, or they are gone.  What it acknowledged is not settled by this."""
+        """End a branch: its messages become visible (``commit``) or are dropped.  Its acknowledgements are settled separately."""
 
     def put_address(self, record: AddressRecord) -> None:
         """Add an address, or replace the one with this id."""
@@ -316,7 +316,7 @@ class Condition(Protocol):
         """The condition holds for the work up to ``ticket``."""
 
     def withdraw(self) -> None:
-        """Nobody demands the condition any more."""
+        """The condition need not hold any more."""
 
 
 class WritingTurn(Protocol):
@@ -327,10 +327,10 @@ class WritingTurn(Protocol):
 
 
 class Store(Protocol):
-    """Where messages survive.  After a failed write ``failed`` is true, ``synced`` never moves again, and nothing may be acknowledged.
+    """Keeps messages durably.  After a failed write ``failed`` is true, ``synced`` never moves again, and no work may be acknowledged.
 
-    Whoever makes a store gives it a function that hears once, with a reason, that it has failed or was fenced.  A store is opened, loaded
-    and stopped once; nothing may be asked of it after :meth:`stop`, :meth:`abort` or :meth:`withdraw`.
+    A store is made with a function that is called once, with the reason, when the store fails or is fenced.  A store is opened, loaded and
+    stopped once, and may not be used after :meth:`stop`, :meth:`abort` or :meth:`withdraw`.
     """
 
     node_id: str
@@ -354,7 +354,8 @@ class Store(Protocol):
         """The ticket of the work handed over last."""
 
     def when_synced(self, ticket: int, function: Callable[..., object], *args: Any) -> None:
-        """Call ``function`` once ``synced`` has reached ``ticket``: at once if it has and nobody waits, else in the order of these calls.
+        """Call ``function`` once ``synced`` has reached ``ticket``: now, if it has and no other function waits, else in the order of these
+        calls.
 
         Waiters of one written batch are called together, in order.  Never called after a failure.
         """
@@ -379,19 +380,21 @@ class Store(Protocol):
         """Take the place where the messages are, and learn the node id.  Raises StorageError (``mqbroker.storage.errors``) and OSError."""
 
     def load(self) -> Recovered:
-        """Read what was kept, and become ready.  Raises as :meth:`open`; the place is free again then, and unchanged.
+        """Read the stored state, and become ready.  Raises the errors of :meth:`open`; the place is free again then, and unchanged.
 
-        No read raises NotYet before the loop's next turn after :meth:`write_at_end_of`: the start reads what branches hold in pages.
+        No read raises NotYet before the loop's next turn after :meth:`write_at_end_of`, because the start reads the paged messages that
+        branches hold.
         """
 
     def write_at_end_of(self, turn: WritingTurn) -> None:
-        """Write what a turn has caused at its end."""
+        """From now on write the work of each turn at the turn's end."""
 
     def stop(self, done: Callable[[], object]) -> None:
-        """Write what is left and free the place, then call ``done``, also when that fails.  Conditions of others are not waited for."""
+        """Write all remaining work and free the place, then call ``done``, also after a failure.  Other conditions of durability are not
+        awaited."""
 
     def abort(self) -> None:
-        """Leave at once: nothing more is written, and nobody who waits is called."""
+        """Leave at once: write nothing more, and call no waiting function."""
 
     def withdraw(self) -> None:
-        """As :meth:`abort`, for a start that failed after :meth:`load`: what the start itself has written is taken back."""
+        """As :meth:`abort`, for a start that failed after :meth:`load`: undo the writes of that start."""

@@ -30,10 +30,10 @@ from mqclient.errors import (
 
 
 class Administration:
-    """Makes and removes addresses and queues.  What somebody asks for goes through :class:`Definitions` first; nothing here waits.
+    """Makes and removes addresses and queues.  Requests go through :class:`Definitions` first; no method here waits.
 
-    Nothing here checks permissions.  Definitions become durable with the store's next batch: callers that answer wait for
-    ``store.ticket()``.
+    No method checks permissions.  Definitions become durable with the store's next batch: callers wait for ``store.ticket()`` before they
+    answer.
     """
 
     def __init__(self, core: MessagingCore, removal: Removal) -> None:
@@ -128,7 +128,7 @@ class Administration:
     # --- queues
 
     def new_queue(self, configuration: QueueConfiguration, auto_create_address: bool | None) -> QueueDefinition:
-        """What :meth:`create_queue` would make.  Raises as that."""
+        """The definition of the queue that :meth:`create_queue` would make.  Raises the same errors."""
         core = self._core
         existing = core.queues.get(configuration.name)
         if existing is not None:
@@ -170,9 +170,9 @@ class Administration:
         return existing
 
     def create_store_and_forward(self, name: str) -> Queue:
-        """The queue where messages for another broker wait, which is on an address of its own name; an existing one is taken.
+        """The queue where messages for another broker wait, on an address with the same name; made if it does not exist.
 
-        It keeps no message groups, has no limit of redeliveries, and stays until it is deleted.
+        The queue keeps no message groups, has no limit of redeliveries, and stays until it is deleted.
         """
         core = self._core
         existing = core.queues.get(name)

@@ -33,10 +33,10 @@ def auto_create_for_send(
     queue_name: str | None,
     may: Callable[[str, str, str | None], None],
 ) -> None:
-    """Make what a message needs that was sent to ``address_name`` (and, fully qualified, to ``queue_name``).
+    """Make the missing address or queue for a message sent to ``address_name`` (with a fully qualified name, to its ``queue_name``).
 
-    ``may(permission, address, queue)`` raises when the sender lacks a permission.  Raises AddressDoesNotExistError where
-    nothing may be created.
+    ``may(permission, address, queue)`` raises when the sender lacks a permission.  Raises AddressDoesNotExistError where auto-creation is
+    off.
     """
     if routing_type is None and queue_name is None:
         return

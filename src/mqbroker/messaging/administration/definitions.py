@@ -1,4 +1,4 @@
-"""Addresses and queues that somebody asks for: clients, management, configuration, a message that was sent."""
+"""Addresses and queues that clients, management, the configuration, or sent messages ask for."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 class Definitions:
     """Checks each change, asks the registrar for it, and has it made.
 
-    Every method raises Undecided, before anything has happened, where the registrar takes time; whoever asks then asks again later.  They
-    raise what the methods of :class:`Administration` with the same names raise, and what the registrar says.
+    Every method raises Undecided, before any change, while the registrar has not decided; the caller then asks again later.  Methods also
+    raise the errors of the methods of :class:`Administration` with the same names, and of the registrar.
     """
 
     def __init__(self, core: MessagingCore, administration: Administration, registrar: Registrar) -> None:

@@ -15,7 +15,7 @@ SHORTEST_SCAN_PERIOD = 0.1
 
 
 class DiskSpace(NamedTuple):
-    """The disk below ``path``, in bytes; ``free`` is what the broker may still write."""
+    """The disk below ``path``; ``free`` is the number of bytes that the broker may still write."""
 
     path: str
     free: int
@@ -23,9 +23,9 @@ class DiskSpace(NamedTuple):
 
 
 class DiskGuard(Periodic):
-    """Looks at the disk every ``disk-scan-period``, or sooner where less room is left than can be written in that time.
+    """Checks the disk every ``disk-scan-period``, or sooner if the free space could be filled in that time.
 
-    It is full when ``max-disk-usage`` percent of it are in use, or, where ``min-disk-free`` is set, when less than that is free.
+    The disk is full when ``max-disk-usage`` percent of it are in use, or, where ``min-disk-free`` is set, when less than that is free.
     """
 
     def __init__(self, core: MessagingCore, spaces: Callable[[], Iterable[DiskSpace]]) -> None:

@@ -1,4 +1,4 @@
-"""The diverts in force.  Those that management has made or changed are kept by the store."""
+"""The diverts in force.  The store keeps the diverts that management has made or changed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Diverts:
         self._agree = registrar.agree
         self._diverts: dict[str, Divert] = {}
         self._kept: set[str] = set()
-        """Those that the store keeps."""
+        """Names of the diverts that the store keeps."""
 
     def names(self) -> list[str]:
         return sorted(self._diverts)
@@ -57,7 +57,8 @@ class Diverts:
             tell(f"divert {configuration.name} from {configuration.address} to {', '.join(configuration.forwarding_addresses)}")
 
     def create(self, configuration: DivertConfiguration) -> Divert:
-        """Make a divert and keep it.  Raises IllegalStateError for a name that is taken, what is wrong with it, and as the registrar."""
+        """Make a divert and keep it.  Raises IllegalStateError for a name that is taken, and the errors of the configuration and of the
+        registrar."""
         divert = self._new(configuration)
         self._agree(Change("create", configuration))
         self._put(divert)
@@ -67,7 +68,7 @@ class Diverts:
     def update(self, name: str, **changes: Any) -> Divert:
         """Change a divert and keep it; its address, its routing name and whether it is exclusive stay.
 
-        Raises DivertDoesNotExistError, what is wrong with the changes, and as the registrar.
+        Raises DivertDoesNotExistError, and the errors of the changes and of the registrar.
         """
         divert = self._existing(name)
         allowed = {key: changes[key] for key in ("forwarding_addresses", "filter_string", "transformer", "routing_type") if key in changes}
@@ -94,7 +95,7 @@ class Diverts:
             observer.divert_removed(divert)
 
     def restore(self, settings: Mapping[tuple[str, str], str]) -> None:
-        """Put in force what management had made.  What cannot be any more is told and left out."""
+        """Put the diverts of management in force.  A divert that is no longer valid is reported and left out."""
         for (kind, name), text in settings.items():
             if kind != KEPT_KIND:
                 continue

@@ -15,7 +15,7 @@ ADDRESS_KIND = "paused-address"
 class Pauses:
     """Pauses and resumes queues and addresses.
 
-    What is kept names the id, too: a queue of the same name that is made later is another one.
+    A kept pause has the id of the queue or address, so that it does not hold for a later one with the same name.
     """
 
     def __init__(self, core: MessagingCore) -> None:
@@ -44,7 +44,7 @@ class Pauses:
         return target.paused and self._kept.get(_key(target)) == str(_id(target))
 
     def restore(self, settings: Mapping[tuple[str, str], str]) -> None:
-        """Pause what was paused, and forget what is gone."""
+        """Pause the kept queues and addresses again, and forget the pauses of deleted ones."""
         found: Mapping[str, Mapping[str, Queue | Address]] = {QUEUE_KIND: self._core.queues, ADDRESS_KIND: self._core.addresses}
         for (kind, name), text in settings.items():
             if kind not in found:

@@ -1,4 +1,4 @@
-"""Periodic work: expired messages, and queues and addresses that nobody uses."""
+"""Periodic work: expired messages, and unused queues and addresses."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mqbroker.messaging.queues.references import Cursor, Reference
 from mqbroker.messaging.turns.turn import SCAN_SECONDS
 
 REFERENCES_PER_STEP = 5000
-"""References that the expiry scan looks at before it lets others run; it does so sooner when those that expire take their time."""
+"""References that the expiry scan looks at in one turn, or fewer when expiring them takes long."""
 
 
 class Periodic:
@@ -82,7 +82,8 @@ class ExpiryReaper(Periodic):
             through = False
             cursor = Cursor(restarts=False)
             try:
-                # The list is another one once somebody begins to read by id, or ends; with readers nobody else takes messages.
+                # With readers only they take messages.  The queue also changes its list object when the first reading by id begins, and
+                # after the last.
                 while not queue.deleted and not queue.has_readers:
                     reference = queue.references.search(cursor, lambda reference: True)
                     if reference is None:
@@ -131,7 +132,8 @@ class ExpiryReaper(Periodic):
 class UsageReaper(Periodic):
     """Removes auto-delete queues and auto-created addresses out of use, every ``address-queue-scan-period``.
 
-    What is found unused is marked by one scan and removed by the next, if it still is.  ``removed`` is told each queue's name.
+    An unused queue or address is marked by one scan, and removed by the next one if still unused.  ``removed`` is called with each queue's
+    name.
     """
 
     def __init__(self, core: MessagingCore, administration: Administration, removed: Callable[[str], object]) -> None:
@@ -158,7 +160,7 @@ class UsageReaper(Periodic):
                 self._removed(address.name)
 
     def sweep_at_start(self) -> None:
-        """Before anybody connects: empty auto-delete queues and unbound auto-created addresses go at once."""
+        """Before clients connect: remove empty auto-delete queues and unbound auto-created addresses at once."""
         for queue in list(self._core.queues.values()):
             if queue.definition.auto_delete and not queue.total_count and not queue.arriving and not queue.has_readers:
                 self._administration.delete_queue(queue, keep_address=True)

@@ -1,4 +1,4 @@
-"""Who agrees before a definition changes or a name is taken: this broker alone, or others with it (decision 32)."""
+"""The registrar agrees before a definition changes or a name is taken: for this broker alone, or for a cluster (decision 32)."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class AddressDefinition:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A definition that somebody wants to create, to update (it is then as ``definition`` says), or to delete (it was so).
+    """A wish to create, update or delete a definition.  ``definition`` is the new one, or for a deletion the old one.
 
-    The address of a queue is made with it where it is missing, and is not asked for.
+    A queue's missing address is made together with the queue, without a change of its own.
     """
 
     action: Literal["create", "update", "delete"]
@@ -48,22 +48,22 @@ CONSUMER_PLACE = "consumer"
 class Registrar(Protocol):
     """Keeps definitions and names the same wherever they have to be.
 
-    Both questions raise Undecided where the answer takes time: the same question, by an equal value, is asked again when it is known.
-    They raise MQError where the answer is no, or where nobody can give one.
+    Both methods raise Undecided while there is no answer yet; the caller then asks again with an equal value.  Both raise MQError when the
+    answer is no, or when there can be none.
     """
 
     def agree(self, change: Change) -> None:
         """Returns when the change can be made now; it is valid as far as this broker knows."""
 
     def reserve(self, reservation: Reservation) -> bool:
-        """Does the holder have the name from now on?  False: somebody else has it."""
+        """Reserve a name.  False: another holder has the name."""
 
     def release(self, reservation: Reservation) -> None:
         """The holder has gone."""
 
 
 class LocalRegistrar:
-    """The registrar of a broker that is alone: what the broker itself has checked is right, and there is nobody else."""
+    """The registrar of a broker that is alone: it agrees to everything that the broker itself has checked."""
 
     def agree(self, change: Change) -> None:
         pass

@@ -1,4 +1,4 @@
-"""Removing messages that nobody is to get, without making everybody wait."""
+"""Removing messages that no consumer is to get, in steps, so that other work goes on."""
 
 from __future__ import annotations
 
@@ -35,11 +35,12 @@ class Removal:
         return count
 
     def purge_soon(self, queue: Queue) -> None:
-        """As :meth:`purge`, in steps that nobody waits for."""
+        """As :meth:`purge`, but no caller waits for the steps."""
         self._core.steps.start(self.purge_steps(queue), self._done)
 
     def discard_each(self, references: Iterable[Reference | None]) -> Steps[int]:
-        """Discard what is given one by one, None standing for what was only looked at.  The result says how many."""
+        """Discard the given references one by one; None stands for a reference that was only looked at.  Returns the number of discarded
+        ones."""
         count = looked_at = 0
         some: list[Reference] = []
         for reference in references:
@@ -88,7 +89,7 @@ class Removal:
             core.store.commit(batch)
 
     def drop_all(self, queue: Queue) -> None:
-        """The queue is deleted, so nobody can see its messages any more; they are let go in steps."""
+        """Let the messages of a deleted queue go, in steps: no client sees them any more."""
         gone = [*queue.scheduled]
         queue.scheduled.clear()
         if queue.pages is not None:

@@ -1,7 +1,7 @@
 """Messages of a queue one after the other, for work that is done in steps (:mod:`mqbroker.messaging.turns.steps`).
 
-Between two of them others may have had their turn: what is gone is not given, and what came after the beginning may be left out.  None
-stands for a message that was looked at and is not given.
+Other work may run between two messages: a message that has left meanwhile is not given, and a message that has come meanwhile may be left
+out.  None stands for a message that was looked at and not selected.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def waiting(queue: Queue, accept: Callable[[Message], bool] | None = None) -> It
     end = queue.references.next_order
     cursor = Cursor(restarts=False)
     try:
-        # What is moved within the queue meanwhile is met twice.
+        # A message that is moved within the queue meanwhile is met twice.
         for _ in range(2 * queue.references.count + ARRIVALS_LOOKED_AT_MAX):
             reference = queue.references.search(cursor, _any)
             if reference is None:
@@ -46,9 +46,9 @@ def scheduled(queue: Queue, accept: Callable[[Message], bool] | None = None) -> 
 def paged(
     queue: Queue, accept: Callable[[Message], bool] | None = None, message_ids: Container[int] | None = None
 ) -> Iterator[Reference | None]:
-    """The messages in pages that were not read yet and are accepted; each is read before its turn.
+    """The accepted messages in pages that the queue has not read yet; each is read before its turn.
 
-    At last come those that the queue has read meanwhile, and that were not seen in memory for that reason.
+    At the end come messages that the queue has read meanwhile, after the search in memory.
     """
     if queue.pages is None:
         return

@@ -1,8 +1,8 @@
-"""Messages that say themselves where they go: other brokers of a cluster send them, and imports.
+"""Messages with their own destinations, from other brokers of a cluster and from imports.
 
-``_AMQ_ROUTE_TO`` holds the ids of queues here, 8 bytes each; ``_AMQ_SCALEDOWN_TO`` ids that a broker which is leaving gave to queues
-of others; ``_AMQ_ACK_ROUTE_TO`` those queues that have acknowledged it already.  Filters and round robin do not apply to such a message.
-``_AMQ_BRIDGE_DUP`` is the duplicate id that a bridge gives it.  All of this is taken out on arrival.
+``_AMQ_ROUTE_TO`` holds the ids of queues of this broker, 8 bytes each; ``_AMQ_SCALEDOWN_TO`` ids by which a leaving broker knew the queues
+of others; ``_AMQ_ACK_ROUTE_TO`` the queues that have acknowledged the message already.  Filters and round robin do not apply to such a
+message.  ``_AMQ_BRIDGE_DUP`` is the duplicate id of a bridge.  All these properties are removed on arrival.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ _ID = struct.Struct(">q")
 
 
 class Arrival:
-    """What a message said of itself.  ``bindings`` None: nothing about where it goes.
+    """The destinations in a message, and its duplicate id of a bridge.  ``bindings`` None: the message names no destination.
 
-    ``acknowledged`` are queues of this broker that had acknowledged it where it came from.
+    ``acknowledged`` are queues of this broker that have acknowledged the message on the sending broker.
     """
 
     __slots__ = ("_moved_by", "acknowledged", "bindings", "bridge_id", "ids_stated", "routing_type")
@@ -61,11 +61,11 @@ class Arrival:
         self.ids_stated = 0
 
     def choose(self, core: MessagingCore, message: Message, route: Route, may_wait: bool = False) -> Sequence[Binding]:
-        """Who gets the message.  It goes on to say who has redistributed it, unless somebody here waits for it.
+        """The bindings that get the message.  The names of the brokers that have redistributed it stay in it, unless a consumer here waits
+        for it.
 
-        An exclusive divert of this broker comes first.  A message none of whose queues is there any more goes to another anycast queue
-        of its address, as if it had been sent here: a queue that was removed meanwhile does not take it along.  Multicast queues
-        get what was sent while they were there, and nothing else.
+        An exclusive divert of this broker comes first.  When all queues of an anycast message were removed, it goes to another anycast
+        queue of its address, as if it had been sent here, and so is not lost.  Multicast queues get only messages sent while they existed.
         """
         chosen = self._choose(core, message, route, may_wait)
         if self._moved_by and not all(isinstance(each, Queue) and each.has_matching_consumer(message) for each in chosen):
@@ -114,7 +114,7 @@ def _is_anycast(binding: Queue | RemoteBinding) -> bool:
 
 
 def straight_to(queue: Queue) -> Arrival:
-    """What a message would have to say to go to ``queue`` and nowhere else, whatever its filter is."""
+    """The Arrival of a message that goes to ``queue`` alone, whatever the queue's filter is."""
     arrival = Arrival(None, None, None)
     arrival.bindings = [queue]
     return arrival
@@ -129,12 +129,12 @@ def has_marks(message: Message) -> bool:
 def take_arrival(
     core: MessagingCore, message: Message, address: str, routing_type: int | None, may_send: Callable[[str, str, str | None], None]
 ) -> Arrival | None:
-    """What ``message`` says of itself, None when that is nothing; the properties that say so are taken out of it.
+    """The Arrival of ``message``, None for a message without destination and bridge id; removes these properties from ``message``.
 
-    Only what messages of ``address`` may reach counts, and queues of the ``routing_type`` of the message if it has one.
-    ``may_send(permission, address, queue)`` raises where the sender may not send to a queue.  Raises Undecided for a queue of
-    another broker that is not known yet: the message is to be sent again, made anew.
-    Raises IllegalStateError for one that waits for a broker of which nothing is known here, and that no queue would get.
+    Only queues that messages of ``address`` may reach count, and only those of the message's ``routing_type`` if it has one.
+    ``may_send(permission, address, queue)`` raises where the sender may not send to a queue.  Raises Undecided for a queue of another
+    broker that is not known yet: the caller makes the message anew and sends it again.  Raises IllegalStateError for a message to an
+    unknown broker that no queue here would get.
     """
     removed = message.strip_properties(_PREFIXES)
     bridge = removed.get(KEY_BRIDGE_DUPLICATE_ID, (0, None))[1]
@@ -151,7 +151,7 @@ def take_arrival(
         node = removed.get(KEY_SCALEDOWN_NODE, (0, None))[1]
         arrival.bindings = list(_of_remote_ids(core, address, _ids(scaled_down), node if isinstance(node, bytes) else None))
         if node is not None and not arrival.bindings and (routing_type == MULTICAST or not _has_anycast_queue(core, address)):
-            # It has left, too.  The sender keeps the message: it is safe there until the other one is back.
+            # That broker has left, too.  The sender keeps the message safely until the broker is back.
             raise IllegalStateError(f"a message to {address} waits for a broker that is not known here")
         return arrival
     if stated is None:
@@ -191,7 +191,7 @@ def _has_anycast_queue(core: MessagingCore, address: str) -> bool:
 def _of_remote_ids(core: MessagingCore, address: str, ids: Iterable[int], node: bytes | None) -> Iterable[RemoteBinding]:
     """Remote queues by the ids that they have on their own brokers, or on ``node`` alone.
 
-    What is known of a node by its store-and-forward queue only waits there: the link has not come up yet, or the node is down.
+    If only a node's store-and-forward queue exists, the message waits there: the link has not come up yet, or the node is down.
     """
     wanted = dict.fromkeys(ids)
     ending = "" if node is None or len(node) != 16 else str(UUID(bytes=node))

@@ -25,15 +25,15 @@ BRANCHES_MAX = 10_000
 """Branches of one connection that are not prepared; a transaction manager has a few per thread."""
 
 PREPARED_MAX = 10_000
-"""Prepared branches of the broker; the next one is rolled back when it is to be prepared. They stay until a transaction manager decides
-them, also after a restart."""
+"""Prepared branches of the broker; the next one is rolled back at its prepare.  A prepared branch stays until a transaction manager
+decides, also after a restart."""
 
 XID_PART_LENGTH_MAX = 64
 """Bytes of a branch qualifier, and of a global transaction id (the XA specification)."""
 
 
 class XACode(IntEnum):
-    """What an XA request is answered with, as the XA standard numbers it."""
+    """Answers to XA requests, with the numbers of the XA standard."""
 
     HEURISTIC_COMMIT = 7
     HEURISTIC_ROLLBACK = 6
@@ -55,10 +55,10 @@ class XAError(Exception):
 
 
 class Branch:
-    """``owner`` stands for the connection that began it, ``workers`` for the sessions that work in it now.
+    """A branch of a transaction.  ``owner`` is the connection that began it, ``workers`` are the sessions that work in it now.
 
-    ``began_ms`` is by the wall clock, ``deadline`` by the monotonic one (s, None = none).  ``rolled_back`` is set when the branch has ended
-    while somebody was working in it.
+    ``began_ms`` is by the wall clock, ``deadline`` by the monotonic clock (s, None = none).  ``rolled_back`` is set when the branch has
+    ended while sessions were working in it.
     """
 
     __slots__ = ("began_ms", "deadline", "owner", "rolled_back", "suspended", "transaction", "workers", "xid")
@@ -95,7 +95,8 @@ def xid_text(xid: Xid) -> str:
 
 
 class Branches:
-    """All branches of the broker.  Requests raise :class:`XAError`; prepare and commit also what made a branch rollback-only."""
+    """All branches of the broker.  Requests raise :class:`XAError`; prepare and commit also raise the error that made a branch
+    rollback-only."""
 
     def __init__(self, core: MessagingCore, settlement: Settlement) -> None:
         self._core = core
@@ -105,7 +106,7 @@ class Branches:
         self._unprepared: dict[object, dict[Xid, Branch]] = {}
         """The branches that end with their owner."""
         self._decided: dict[Xid, BranchRecord] = {}
-        """Those that somebody has committed or rolled back without their transaction manager, until it has heard of that."""
+        """Branches that management has committed or rolled back, until their transaction manager forgets them."""
         self._timer: Cancellable | None = None
 
     # --- work
@@ -155,7 +156,7 @@ class Branches:
         branch.workers.add(worker)
 
     def leave(self, branch: Branch, worker: object) -> None:
-        """The session does not work in it any more.  What it did after the branch was rolled back is undone."""
+        """The session no longer works in the branch.  Work that it did after the branch was rolled back is undone."""
         branch.workers.discard(worker)
         if branch.rolled_back is not None:
             self._settlement.rollback(branch.transaction.take_out())
@@ -224,7 +225,7 @@ class Branches:
         return self._settlement.give_away(branch.transaction)
 
     def in_doubt(self) -> list[Xid]:
-        """What a transaction manager has to deal with: prepared branches, and those that were decided without it."""
+        """The branches for a transaction manager to recover: prepared ones, and those that management has decided."""
         decided = self.decided(BranchState.COMMITTED) + self.decided(BranchState.ROLLED_BACK)
         return [*(branch.xid for branch in self.prepared()), *(record.xid for record in decided)]
 
@@ -272,7 +273,7 @@ class Branches:
         """How many messages of a queue prepared branches hold."""
         return sum(reference.queue is queue for branch in self.prepared() for reference in branch.transaction.acknowledged)
 
-    # --- ends that nobody asked for
+    # --- ends without a request: timeouts and lost connections
 
     def abandon(self, owner: object) -> None:
         """The connection is gone, and with it the branches that it has not prepared."""
@@ -315,7 +316,7 @@ class Branches:
     # --- start
 
     def restore(self, recovered: Recovered, queues: Mapping[int, Queue], held: Mapping[tuple[int, int], Reference]) -> None:
-        """Take over what the store has kept.  ``held`` are the references that prepared branches have acknowledged."""
+        """Take over the stored branches.  ``held`` are the references that prepared branches have acknowledged."""
         known = {entry.record_id: entry for entry in recovered.duplicate_ids}
         for entry in recovered.branches:
             record = entry.record
@@ -369,7 +370,7 @@ class Branches:
             )
 
     def _resting(self, xid: Xid) -> Branch:
-        """The branch, in which nobody may work."""
+        """The branch, which no session may be working in."""
         branch = self.find(xid)
         if branch.suspended or branch.workers:
             state = "suspended" if branch.suspended else "worked in"

@@ -31,7 +31,7 @@ DIVERTED_MAX = 1000
 
 
 def everything(permission: str, address: str, queue: str | None) -> None:
-    """The broker's own work: nobody is asked."""
+    """For the broker's own work: every permission is granted."""
 
 
 def forward(message: Message, bindings: Iterable[RemoteBinding]) -> list[Queue]:
@@ -48,10 +48,10 @@ def forward(message: Message, bindings: Iterable[RemoteBinding]) -> list[Queue]:
 
 
 class AutoCreation(Protocol):
-    """Makes what a message needs that was sent to an address."""
+    """Makes the missing address or queue for a sent message."""
 
     def auto_create_for_send(self, address_name: str, routing_type: int | None, queue_name: str | None, may: May) -> None:
-        """Raises what ``may`` raises, and AddressDoesNotExistError where nothing may be created."""
+        """Raises what ``may`` raises, and AddressDoesNotExistError where auto-creation is off."""
 
 
 class Distribution:
@@ -82,11 +82,11 @@ class Distribution:
         may: May = everything,
         refusable: bool = True,
     ) -> list[Reference]:
-        """The references of ``message`` for what routing has chosen; copies and their references are added to ``others``.
+        """The references of ``message`` for the chosen bindings; copies and their references are added to ``others``.
 
-        A message that stays here and goes to other brokers, too, is two: consumers here do not see where the other one goes.
-        Raises what a divert's transformer or a full address raises; nothing is left behind then.  One that is not ``refusable`` has nobody
-        who could be told: it goes to full addresses, too, and past a transformer that fails.
+        With local and remote bindings two messages are made: only the forwarded one carries the remote queue ids.  Raises the errors of a
+        divert's transformer or of a full address, and leaves nothing behind.  A message that is not ``refusable`` has no sender to be told:
+        full addresses take it, too, and a transformer that fails is skipped.
         """
         if len(bindings) == 1:
             binding = bindings[0]
@@ -100,7 +100,7 @@ class Distribution:
         remotes = [binding for binding in bindings if isinstance(binding, RemoteBinding)]
         diverts = [binding for binding in bindings if not isinstance(binding, (Queue, RemoteBinding))]
         if diverts:
-            # Before anything is held: they may fail.
+            # Diverts may fail: they come before any message is held.
             self._divert(message, diverts, others, may, refusable)
         if remotes:
             forwarded = message.duplicate(self._core.store.next_id()) if queues else message
@@ -112,7 +112,7 @@ class Distribution:
         return self.references_for(message, queues, address or queues[0].address) if queues else []
 
     def route_copy(self, copy: Message, address_name: str, queue_name: str | None = None) -> list[Send]:
-        """Route a copy that the broker has made, by the routing type of nobody (as dead letters are)."""
+        """Route a copy that the broker has made, without a routing type: anycast and multicast queues both get it, as with dead letters."""
         core = self._core
         others: list[Send] = []
         bindings = core.routing.select(core.routing.route(address_name, None, queue_name), copy)
@@ -133,7 +133,7 @@ class Distribution:
     # --- diverts
 
     def _divert(self, message: Message, diverts: Sequence[Divert], others: list[Send], may: May, refusable: bool) -> None:
-        """Make the copies that ``diverts`` want, and those that further diverts want of these; none meets a divert twice."""
+        """Make the copies for ``diverts``, and for the diverts of those copies; no copy goes through a divert twice."""
         made: list[Send] = []
         copies: list[Message] = []
         pending = [(message, divert, frozenset((divert.name,))) for divert in diverts]
@@ -194,7 +194,7 @@ class Distribution:
         bindings = core.routing.select(core.routing.route(name, routing_type, queue_name), copy)
         diverts = [binding for binding in bindings if not isinstance(binding, (Queue, RemoteBinding))]
         rest = [binding for binding in bindings if isinstance(binding, (Queue, RemoteBinding))]
-        # What is diverted on is copied as it is now: it may be written for other brokers next.
+        # Further diverts copy the message as it is now: the properties for other brokers are added next.
         references = self.distribute(copy.duplicate(copy.message_id) if diverts and rest else copy, rest, address, made)
         if references:
             made.append((references[0].message, references))
@@ -214,7 +214,7 @@ class Distribution:
 
 
 def _release_unused(copies: Iterable[Message]) -> None:
-    """Those that nobody refers to need no body."""
+    """Release the bodies of copies without a reference."""
     for copy in copies:
         if copy.large is not None and not copy.references:
             copy.large.release()

@@ -1,13 +1,12 @@
-"""Redistribution: messages that nobody here wants go where somebody does (Artemis manual, "Message redistribution").
+"""Redistribution: messages without a consumer here go to a broker with one (Artemis manual, "Message redistribution").
 
 ``redistribution-delay`` ms after a consumer here has gone, or one elsewhere has come, a :class:`_Redistributor` joins the queue.  It takes
-what no consumer here would take, and only for a connected remote queue with a consumer that would take it now; what comes
-later follows at once.  Messages of a group stay together, here.
+a message only if no consumer here would take it, and a connected remote queue has a consumer that would; later messages follow without
+delay.  Messages of a group stay together, here.
 
-*Never back and forth.*  A moved message says by which brokers it was moved.  It does not go back to one of them because of what was known
-when it came: only for a consumer that has appeared there since, or when it has waited in vain for :data:`PATIENCE_SECONDS`, twice as long
-with each move.  So brokers that know wrong things of each other do not keep a message going, and a message that crossed with its consumer
-is not stranded.
+*Never back and forth.*  A moved message names the brokers that have moved it.  It goes back to one of them only for a consumer that has
+appeared there since, or after waiting in vain for :data:`PATIENCE_SECONDS`, twice as long with each move.  So two brokers with outdated
+knowledge do not send a message round and round, and a message whose consumer has moved the other way is not stranded.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ PATIENCE_SECONDS_MAX: Final = 320.0
 """Seconds that a moved message waits before it is tried once more on a broker that has moved it."""
 
 NODES_KEPT_MAX: Final = 8
-"""Brokers that a redistributed message names as those that have moved it, the last ones."""
+"""The last brokers that have moved a redistributed message; the message names only these."""
 
 REPORT_SECONDS: Final = 10.0
 """A queue's moves are told at most this often."""
@@ -66,7 +65,7 @@ class Redistribution:
         core.settings_changed.subscribe(self._settings_changed)
         core.routing.connected.subscribe(self.consumer_appeared)
 
-    # --- what may be a reason
+    # --- reasons to begin or to end
 
     def consumer_appeared(self, binding: RemoteBinding) -> None:
         """A consumer of a remote queue has come, or the link to it is there again."""
@@ -76,7 +75,7 @@ class Redistribution:
                 self.consider(queue)
 
     def _stand_ins(self, binding: RemoteBinding) -> Iterable[Queue]:
-        """Queues here among which those are that have messages for the remote queue: not all of a topic with thousands."""
+        """Local queues that may have messages for the remote queue; a shortlist, since a topic may have thousands of queues."""
         core = self.core
         if binding.routing_name != binding.address:
             queue = core.queues.get(binding.routing_name)
@@ -124,7 +123,7 @@ class Redistribution:
         return any(binding.consumer_count for binding in self.targets(queue))
 
     def targets(self, queue: Queue) -> list[RemoteBinding]:
-        """The remote queues that stand for ``queue``; those of its own name first."""
+        """The remote queues that stand for ``queue``; queues of the same name first."""
         found = [each for each in self.core.routing.remote_group(*_group_of(queue)) if each.load_balancing.redistributes]
         return sorted(found, key=lambda binding: binding.queue_name != queue.name)
 
@@ -204,13 +203,13 @@ class _Redistributor:
 
     def _look_again(self) -> None:
         self._cursor.close()
-        # The queue marks this one, after it has read what there is in pages.
+        # The queue marks this redistributor after reading from its pages.
         self.queue.turn.mark_queue(self.queue)
 
     # --- one turn
 
     def deliver(self) -> None:
-        """Give away what there is to give away."""
+        """Give messages away, as many as possible."""
         queue, core = self.queue, self._core
         if queue.redistributor is not self or queue.deleted or queue.paused or queue.address.paused:
             return
@@ -263,9 +262,9 @@ class _Redistributor:
         return self._chosen is not None
 
     def _choose(self, message: Message) -> RemoteBinding | None:
-        """The next in turn with a consumer for the message.
+        """The next remote queue in turn with a consumer for the message.
 
-        One of the queue's own name comes first, and what was sent to a fully qualified name goes to no other.
+        A remote queue of the same name comes first; a message to a fully qualified name goes to no other.
         """
         targets, name = self._targets, self.queue.name
         qualified = "::" in message.address
@@ -299,7 +298,7 @@ class _Redistributor:
         self._look_again()
 
     def _copy(self, message: Message, binding: RemoteBinding) -> Message:
-        """The message as it goes to ``binding``, without what it said of earlier ways.  Raises MalformedPacketError."""
+        """A copy of the message for ``binding``, without the properties of earlier ways.  Raises MalformedPacketError."""
         moved_by = [*_moved_by(message), self._node][-NODES_KEPT_MAX:]
         copy = message.duplicate(self._core.store.next_id())
         try:

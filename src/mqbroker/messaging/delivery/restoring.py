@@ -1,4 +1,4 @@
-"""Taking over the messages of a start: there may be millions, so those with nothing special about them go in by the run."""
+"""Taking over the messages of a start.  There may be millions, so ordinary ones are added in runs."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ class _Run:
 def restore_messages(
     core: MessagingCore, queues: Mapping[int, Queue], entries: list[Entry], to_hold: Set[tuple[int, int]], with_readers: Set[int]
 ) -> Held:
-    """Put messages into their queues, of which some (ids) have readers; they leave ``entries`` on the way.
+    """Put messages into their queues; ``with_readers`` are the ids of queues with readers.  ``entries`` is emptied on the way.
 
-    Returns the references among ``to_hold``, which are (queue id, message id); they are in delivery with nobody.
+    Returns the references in ``to_hold`` (queue id, message id); these are in delivery without a consumer.
     """
     held: Held = {}
     runs: dict[int, _Run] = {}
@@ -77,7 +77,7 @@ def restore_messages(
 
 
 def _taken(entries: list[Entry]) -> Iterator[Entry]:
-    """The entries in order; each is let go at once, so that what is made of it takes its memory."""
+    """The entries in order, each released at once, so that the message made of it can use its memory."""
     entries.reverse()
     while entries:
         yield entries.pop()
@@ -88,7 +88,8 @@ def _add(core: MessagingCore, queue: Queue, message: Message, entry: RecoveredRe
     core.hold(reference, core.addresses.get(message.address, queue.address).memory)
     if has_group(message):
         queue.keep_groups()
-    # Who reads by id must not find it below what was handed out, and a newer value is one from then on: when it is due, it gets another id.
+    # A scheduled message gets another id when due: readers must not find it below ids handed out, and in a last-value queue it is the
+    # newest from then on.
     queue.add(reference, later=queue.queue_id in with_readers or queue.numbers_ascend)
     return reference
 

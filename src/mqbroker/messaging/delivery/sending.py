@@ -52,13 +52,13 @@ class Sending:
         may: May = everything,
         may_wait: bool = False,
     ) -> int:
-        """Send ``message`` to an address, or with ``queue_name`` to that queue of it, or to exactly what ``arrival`` states of it.
+        """Send ``message`` to an address, with ``queue_name`` to that queue of the address, or with ``arrival`` to the bindings in it.
 
-        Returns the ticket after which the sender may be told of success; the message reaches its queues then, in the order of ``context``.
-        In a transaction nothing is visible before its commit.  A message that no queue takes is dropped, one with a known duplicate id too.
-        ``may`` is asked where a divert needs an address that is not there.  Raises AddressFullError where the policy of the full address
-        is FAIL, IllegalStateError for a batch with more duplicate ids than are kept, and with ``may_wait`` Undecided: the message is to be
-        sent again, made anew, when a decision about its group is there.
+        Returns the ticket after which the sender gets its answer; the message reaches its queues then, in the order of ``context``.  In a
+        transaction nothing is visible before its commit.  A message that no queue takes, or with a known duplicate id, is dropped.  ``may``
+        is called where a divert needs a missing address.  Raises AddressFullError where the policy of the full address is FAIL,
+        IllegalStateError for a batch with more duplicate ids than are kept, and with ``may_wait`` Undecided: the caller makes the message
+        anew and sends it again once its group is decided.
         """
         core = self._core
         address = core.addresses.get(address_name)
@@ -135,7 +135,7 @@ class Sending:
         if duplicate is not None:
             duplicate[0].add(duplicate[1], batch)
         ticket = core.store.commit(batch)
-        # What this session asks for afterwards comes after the message can be read.
+        # Later requests of this session are answered after the message can be read.
         context.run(ticket, _nothing)
         return ticket if message.durable and core.options.journal_sync_non_transactional else 0
 
@@ -161,7 +161,7 @@ class Sending:
         duplicate: tuple[DuplicateIdCache, bytes] | None,
         context: OperationContext,
     ) -> int:
-        """Store a message and what was made of it as one piece."""
+        """Store a message and its copies in one batch."""
         core = self._core
         if references:
             others.insert(0, (message, references))
@@ -181,7 +181,7 @@ class Sending:
         return ticket
 
     def _route_acknowledged(self, message: Message, arrival: Arrival, transaction: Transaction) -> None:
-        """What a branch on another broker has acknowledged: it is held by the same branch here, which settles it."""
+        """Take over the acknowledgements of a branch on another broker: the same branch here holds the references, and settles them."""
         core = self._core
         copy = message.duplicate(core.store.next_id())
         account = core.addresses.get(message.address.partition("::")[0]) or arrival.acknowledged[0].address
@@ -249,7 +249,7 @@ class Sending:
         return self.distribution.distribute(message, bindings, core.addresses.get(target), others)
 
     def _may_store(self, address: Address, message: Message) -> bool:
-        """What the policy of a full address says: store, or drop (False), or fail."""
+        """Does the policy of a full address let the message be stored?  False: drop it.  Raises AddressFullError with policy FAIL."""
         memory = address.memory
         policy = memory.policy
         pages = ""

@@ -1,4 +1,4 @@
-"""Settlement: what becomes of a message that was given to a consumer, or that nobody took in time."""
+"""Settlement: the end of a message that was given to a consumer, or that no consumer took in time."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ class Creation(Protocol):
 
 
 class Settlement:
-    """Acknowledges, returns, expires and dead-letters references.  ``creation`` makes what dead and expired messages go to."""
+    """Acknowledges, returns, expires and dead-letters references.  ``creation`` makes the addresses and queues for dead and expired
+    messages."""
 
     def __init__(self, core: MessagingCore, sending: Sending, creation: Creation) -> None:
         self._core = core
@@ -83,9 +84,9 @@ class Settlement:
     # --- transactions
 
     def commit(self, transaction: Transaction, context: OperationContext) -> int:
-        """Store everything as one piece; it becomes visible in the order of ``context``.  Returns the ticket.
+        """Store all work of the transaction in one batch; it becomes visible in the order of ``context``.  Returns the ticket.
 
-        Raises what made the transaction rollback-only, after rolling it back.
+        Raises the error that made the transaction rollback-only, after rolling it back.
         """
         core = self._core
         if transaction.prepared is None:
@@ -106,9 +107,9 @@ class Settlement:
         return ticket
 
     def prepare(self, transaction: Transaction, xid: Xid, time_ms: int) -> int:
-        """Store everything as one piece that is neither visible nor undone before a commit or rollback follows.  Returns the ticket.
+        """Store all work of the transaction in one batch, which stays invisible until a commit or rollback.  Returns the ticket.
 
-        Raises what made the transaction rollback-only, after rolling it back.
+        Raises the error that made the transaction rollback-only, after rolling it back.
         """
         self._refuse_failed(transaction)
         return transaction.prepare(self._core, xid, time_ms)
@@ -132,7 +133,7 @@ class Settlement:
         core = self._core
         ticket = transaction.take_back(core)
         self._undo_sends(transaction)
-        # What another broker has brought for a transaction that was never prepared is still there.
+        # The messages that another broker has brought stay, as the transaction was never prepared.
         brought = {reference for _, references in transaction.brought for reference in references}
         for reference in brought:
             reference.queue.leave_delivery(reference)
@@ -141,7 +142,7 @@ class Settlement:
         return ticket
 
     def give_away(self, transaction: Transaction) -> int:
-        """A prepared transaction is another broker's now: forget what it has sent and acknowledged.  Returns the ticket."""
+        """Another broker has taken over a prepared transaction: forget its sent and acknowledged messages.  Returns the ticket."""
         core = self._core
         ticket = transaction.give_away(core)
         self._undo_sends(transaction)
@@ -195,7 +196,7 @@ class Settlement:
                     batch = batch or core.store.begin()
                     batch.delivery_count(queue.queue_id, reference.message, count)
             elif core.options.persist_delivery_count_before_delivery and not delayed and is_stored(reference):
-                # It was written with this delivery, which does not count.
+                # The stored delivery count includes this delivery, which does not count.
                 batch = batch or core.store.begin()
                 batch.delivery_count(queue.queue_id, reference.message, count)
             delay = redelivery_delay(settings, count, core.random()) if delayed else 0
@@ -256,9 +257,9 @@ class Settlement:
         self._move_away(reference, target, settings.auto_create_expiry_resources, "expiry", self._core.clock.wall_ms())
 
     def move(self, reference: Reference, address: str, queue_name: str | None) -> bool:
-        """Take a waiting or scheduled reference to another address, or to one queue there (management).
+        """Move a waiting or scheduled reference to another address, or to one queue there (management).
 
-        Returns whether it has gone: one that nobody takes there stays.
+        False when no queue there takes the message, which then stays.
         """
         reference.queue.take(reference)
         if self._transfer(reference, address, queue_name, None, must_arrive=True):
@@ -360,7 +361,7 @@ class Settlement:
 
 
 def _taken(reference: Reference) -> Reference | None:
-    """The reference itself, or instead of a loan what was lent; None when that has left its queue already."""
+    """The reference itself, or for a loan the lent reference; None when that has left its queue already."""
     queue = reference.queue
     if isinstance(reference, Loan) and isinstance(queue, NonDestructiveQueue):
         return queue.take_lent(reference)

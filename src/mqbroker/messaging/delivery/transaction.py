@@ -14,11 +14,11 @@ from mqclient.wire.primitives import Xid
 
 
 class Transaction:
-    """What has been done since the last commit or rollback.
+    """The work of a session since the last commit or rollback.
 
-    ``failure`` is set when the transaction can only be rolled back; a commit then raises it.  ``prepared`` is what the store knows it by
-    once it has been prepared; with ``heuristic`` the store is also to remember how it ended.  ``brought`` are messages that another broker
-    has handed over together with their acknowledgement: nobody knows them before the transaction is prepared.
+    ``failure`` is set when the transaction can only be rolled back; a commit then raises it.  ``prepared`` is the stored branch record,
+    None before XA prepare.  ``heuristic``: management has decided; the store keeps the outcome.  ``brought`` are messages that another
+    broker has handed over together with their acknowledgement; they are not stored before the transaction is prepared.
     """
 
     __slots__ = ("acknowledged", "brought", "duplicate_ids", "failure", "heuristic", "prepared", "sends")
@@ -45,7 +45,7 @@ class Transaction:
             self.failure = failure
 
     def take_out(self) -> Transaction:
-        """Move what has been done into a new transaction.  Whoever works in this one goes on, with nothing in it."""
+        """Move the work into a new transaction, and go on with this one empty."""
         work = Transaction()
         work.sends, self.sends = self.sends, work.sends
         work.acknowledged, self.acknowledged = self.acknowledged, work.acknowledged
@@ -126,7 +126,7 @@ class Transaction:
         return core.commit_transaction(batch)
 
     def take_back(self, core: MessagingCore) -> int:
-        """Make the store forget what :meth:`prepare` has stored; returns the ticket to wait for, 0 when that was nothing."""
+        """Make the store forget the work that :meth:`prepare` has stored; returns the ticket to wait for, 0 when there was none."""
         if self.prepared is None:
             return 0
         batch = core.store.begin()
@@ -162,7 +162,7 @@ class Transaction:
 
     @staticmethod
     def _show_prepared(core: MessagingCore, batch: StoreBatch, message: Message, references: list[Reference]) -> list[Reference]:
-        """A message that the preparation has stored goes on with a new id where ids have to ascend.  Returns what is to be delivered."""
+        """Make a prepared message visible, with a new id where ids have to ascend.  Returns the references to deliver."""
         account = message.account
         pages = account is not None and core.store.pager is not None and core.paging.wanted(account)
         if account is None or not (pages or any(each.queue.numbers_ascend for each in references)):

@@ -79,7 +79,7 @@ _IDENTIFIERS: Final[dict[str, Callable[[Message], Value]]] = {
 
 
 class Loader:
-    """Reads from a message what one filter names, and nothing else."""
+    """Reads the fields and properties that one filter names from a message."""
 
     __slots__ = ("_keys", "_size", "_slots", "_system")
 
@@ -109,7 +109,7 @@ class Loader:
         return self._size - 1
 
     def load(self, message: Message) -> Values:
-        """The values, None for what is missing.  Raises MalformedPacketError for a damaged property table."""
+        """The values, None for a missing one.  Raises MalformedPacketError for a damaged property table."""
         values: Values = [None] * self._size
         for slot, read in self._system:
             values[slot] = read(message)
@@ -128,7 +128,7 @@ class Loader:
 
 
 def compile_filter(parsed: Parsed) -> tuple[Loader, Evaluate]:
-    """What to read from a message, and what to make of it: True is a match."""
+    """The loader of the values, and the function that evaluates them: True is a match."""
     loader = Loader()
     return loader, _Compiler(loader, parsed.convert).match(parsed.root)
 
@@ -141,7 +141,7 @@ class _Compiler:
         self._convert = convert
 
     def match(self, node: Node) -> Evaluate:
-        """As :meth:`condition`, where only "true" counts: what can no longer be true is not looked at further."""
+        """As :meth:`condition`, where only "true" counts: evaluation stops when the result cannot be true any more."""
         if not isinstance(node, Junction):
             return self.condition(node)
         conditions = [self.match(operand) for operand in node.operands]

@@ -1,4 +1,4 @@
-"""What filters raise while they are evaluated; apart from the grammar, which is imported only where there is a filter."""
+"""Errors of the evaluation of filters, in a module of their own because the grammar is imported only where there is a filter."""
 
 from __future__ import annotations
 

@@ -53,9 +53,9 @@ class Filter:
 
 
 def parse_filter(text: str | None) -> Filter | None:
-    """The filter that ``text`` says; None, an empty and a blank text are no filter.
+    """The filter in ``text``; None for None, an empty and a blank text.
 
-    Raises :class:`~mqclient.errors.InvalidFilterExpressionError`, whose text names the place and what was expected there.
+    Raises :class:`~mqclient.errors.InvalidFilterExpressionError`, whose text names the place and the expected syntax.
     """
     if text is None or not text.strip("".join(map(chr, range(33)))):
         return None

@@ -1,7 +1,7 @@
 """LIKE patterns, matched in time that grows with the length of the text only.
 
-Between two ``%`` of a pattern stands a piece of fixed length.  The first and the last piece have their place; each of the others is
-taken where it is found first, which never spoils what could come after it.  So there is nothing to try twice.
+Between two ``%`` of a pattern stands a piece of fixed length.  The first and the last piece have fixed places; each other piece is taken at
+its first match, which leaves the most text for the pieces after it.  So no second attempt is needed.
 """
 
 from __future__ import annotations

@@ -10,8 +10,8 @@ From loose to tight::
     6  *  /  %
     7  unary + -, NOT, XPATH 'x', XQUERY 'x'
 
-so that ``NOT a = 1`` means ``(NOT a) = 1``.  What can be told to be wrong without a message is refused here: a value where a
-condition is wanted, ``= NULL``, an order of strings or booleans.
+so that ``NOT a = 1`` means ``(NOT a) = 1``.  Errors that are visible without a message are refused here: a value in the place of a
+condition, ``= NULL``, an order of strings or booleans.
 """
 
 from __future__ import annotations
@@ -229,7 +229,7 @@ class _Parser:
         return operand if token.text == "+" else Negation(operand)
 
     def _join(self, binding: int, token: Token, left: Node, start: int) -> Node:
-        """``left`` and what the operator ``token`` says of it.  ``start`` is where ``left`` begins."""
+        """The node of the binary operator ``token`` with ``left``, which begins at ``start``."""
         operator = token.text
         if binding == 4:
             return self._comparison(token, left, start)
@@ -303,7 +303,7 @@ class _Parser:
         return Like(operand, LikePattern(pattern.text, escape), negated)
 
     def _strings(self) -> frozenset[str]:
-        """What stands in the parentheses after IN."""
+        """The strings in the parentheses after IN."""
         self._symbol("(")
         values = [self._string("a string in single quotes").text]
         while self._skip(","):

@@ -1,7 +1,7 @@
-"""What values mean in a filter: Java's types, their order, their arithmetic and their text.
+"""Values in a filter: Java's types, their order, their arithmetic and their text.
 
-A value is None (missing), a bool, an ``int`` (Java's Integer), a ``float`` (Double), a ``str``, ``bytes``, or one of the classes
-below for Java's other types.  An order is told as a number below, at or above zero.
+A value is None (missing), a bool, an ``int`` (Java's Integer), a ``float`` (Double), a ``str``, ``bytes``, or one of the classes below for
+Java's other types.  A comparison returns a number below, at or above zero.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def order(left: Value, right: Value, convert: bool) -> int | None:
 def calculate(operator: str, left: Value, right: Value, convert: bool) -> Value:
     """One of ``+ - * / %``; None when a side is missing.  With a string on its left ``+`` puts the two texts together.
 
-    ``convert`` has strings that read as numbers taken as such, where they are not put together.  Raises FilterEvaluationError.
+    With ``convert`` strings that look like numbers are numbers, except where ``+`` joins texts.  Raises FilterEvaluationError.
     """
     if left is None or right is None:
         return None
@@ -109,7 +109,7 @@ def calculate(operator: str, left: Value, right: Value, convert: bool) -> Value:
 
 
 def negate(value: Value) -> Value:
-    """Unary minus.  None for what is no number; raises FilterEvaluationError for a byte or a short, as Artemis fails then."""
+    """Unary minus.  None for a value that is no number; raises FilterEvaluationError for a byte or a short, as Artemis fails then."""
     if isinstance(value, (Byte, Short)):
         raise FilterEvaluationError(f"a {type(value).__name__.lower()} cannot be negated")
     if isinstance(value, Float):
@@ -210,7 +210,7 @@ def _converted(source: str, model: Value) -> Value:
 
 
 def _as_number(value: Value) -> Value:
-    """A string with a point in it as a Double, another as a Long; what is no such number stays as it is."""
+    """A string with a point as a Double, another string as a Long; a string that is no number stays a string."""
     number = _converted(value, 0.0 if "." in value else Long()) if type(value) is str else None
     return value if number is None else number
 

@@ -1,4 +1,4 @@
 """One message inside the broker, and its memory: copies, expiry, transformers, large bodies.
 
-The lowest room: queues and stores do not come in.
+This is the lowest room: it imports neither queues nor stores.
 """

@@ -6,7 +6,7 @@ from typing import Protocol
 
 
 class LargeBody(Protocol):
-    """The body of a large message, outside memory.  ``size`` is what was appended so far, in bytes.
+    """The body of a large message, outside memory.  ``size`` is the number of bytes appended so far.
 
     Several messages may share one body (a copy in a dead letter queue); each holds it once.
     """
@@ -17,7 +17,7 @@ class LargeBody(Protocol):
     def append(self, chunk: bytes) -> None: ...
 
     def complete(self) -> None:
-        """Nothing more will be appended; what is there becomes durable no later than the record of a message that uses it."""
+        """The body is complete.  It becomes durable no later than the record of a message that uses it."""
 
     def read(self, offset: int, size: int) -> bytes:
         """At most ``size`` bytes from ``offset``.  Raises OSError when they are damaged.

@@ -1,4 +1,4 @@
-"""Memory accounts: how much the messages of an address hold, and what happens when it is too much."""
+"""Memory accounts: the bytes and messages that an address holds, and the policies for full addresses."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PAGE_BACKLOG_MAX = 16 * 1024 * 1024
 
 
 TOLERANCE_MAX = 8 * 1024 * 1024
-"""Bytes beyond its limit, or a tenth of the limit if that is less, that an address may have before anybody is held back."""
+"""Bytes that an address may have beyond its limit before senders are held back; a tenth of the limit if that is less."""
 
 
 class Backlog(Protocol):
@@ -62,7 +62,7 @@ class GlobalMemory:
         self.pager = pager
         self.disk_full = False
         self.accounts_waiting: dict[Waiting, None] = {}
-        """Accounts of addresses, and what non-destructive queues have in pages."""
+        """Accounts of addresses, and pages of non-destructive queues, that wait for room."""
 
     @property
     def full(self) -> bool:
@@ -74,7 +74,7 @@ class GlobalMemory:
         return self.pager is not None and self.pager.backlog >= PAGE_BACKLOG_MAX
 
     def release(self) -> None:
-        """Something that made producers wait may have ended: grant what can be granted."""
+        """A reason for producers to wait may have ended: grant the credits that can be granted."""
         accounts, self.accounts_waiting = self.accounts_waiting, {}
         for account in accounts:
             account.release()
@@ -102,7 +102,7 @@ class AddressMemory:
 
     @property
     def policy(self) -> str:
-        """What happens when the address is full: disk-full-policy while it is the disk that is."""
+        """The policy of the full address; disk-full-policy while the disk is full."""
         return self.settings.disk_full_policy if self._global.disk_full else self.settings.address_full_policy
 
     @property
@@ -115,7 +115,7 @@ class AddressMemory:
         return len(self._waiting)
 
     def apply(self, settings: AddressSettings) -> None:
-        """Live by other settings from now on."""
+        """Use these settings from now on."""
         self.settings = settings
         self.release()
 
@@ -222,7 +222,8 @@ class AddressMemory:
     def when_free(self, grant: Callable[[], None]) -> bool:
         """Call ``grant`` once the address takes messages.  Returns whether that was at once.
 
-        Nobody waits for a full address with policy DROP, or with PAGE as long as the disk keeps up.  The caller decides what FAIL means.
+        Callers do not wait for a full address with policy DROP, or with PAGE as long as the disk keeps up.  Policy FAIL is left to the
+        caller.
         """
         if not self._waiting and self.grants:
             grant()
@@ -240,7 +241,7 @@ class AddressMemory:
         self.release()
 
     def end(self) -> None:
-        """The address is gone: nobody waits for room in it, or for somebody to unblock it."""
+        """The address is gone: grant all requests that wait for room in it, or for management to unblock it."""
         self.blocked = False
         while self._waiting:
             self._waiting.popitem(last=False)[0]()
@@ -252,7 +253,7 @@ class AddressMemory:
             self._wait_for_others()
 
     def _wait_for_others(self) -> None:
-        """Be told when it is not this address alone that producers wait for."""
+        """Wait for the limits of the whole broker, too, if they hold producers back."""
         overall = self._global
         if overall.full or overall.disk_full or overall.congested:
             overall.accounts_waiting[self] = None

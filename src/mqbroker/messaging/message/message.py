@@ -1,7 +1,7 @@
 """A message inside the broker: its encoded bytes, and the few headers that routing and delivery need (decision 8).
 
-The bytes stay as the client sent them; the message id is the only field that the broker writes into them.  Properties are
-found by a walk over the encoded table, and decoded only for those who ask.
+The bytes stay as the client sent them; the message id is the only field that the broker writes into them.  Properties are found by a walk
+over the encoded table, and decoded only on request.
 """
 
 from __future__ import annotations
@@ -66,12 +66,12 @@ def check_properties(buffer: bytes, start: int, packet: str = "message") -> None
 class Message:
     """One message, shared by all queues that hold a reference to it.
 
-    ``buffer`` is the whole message of a regular one, and the headers-and-properties block of a large one, whose body is ``large``.
-    ``headers`` is the offset of the message id in it, ``properties_offset`` that of its properties, right behind the fixed headers.
-    ``expiration`` is ms since the epoch (0 = never); ``account`` the memory account of its address; ``references`` the number of queue
-    references in memory.  ``store_state`` belongs to the store.
+    ``buffer`` is a whole regular message, or the headers and properties of a large message, whose body is ``large``.  ``headers`` is the
+    offset of the message id in it, ``properties_offset`` that of its properties, right behind the fixed headers.  ``expiration`` is ms
+    since the epoch (0 = never); ``account`` the memory account of its address; ``references`` the number of queue references in memory.
+    ``store_state`` belongs to the store.
 
-    What the bytes say and few ask for is read from them: there may be millions of messages.
+    Rarely used headers are read from the bytes and not kept as attributes: there may be millions of messages.
     """
 
     __slots__ = (
@@ -134,7 +134,7 @@ class Message:
         message = cls.read(b"".join((buffer[:end], _I64.pack(message_id), buffer[end + 8 :])), end, address)
         if len(buffer) - message.properties_offset > PROPERTIES_CHECKED_FROM:
             check_properties(message.buffer, message.properties_offset)
-        # Whoever decodes them later, here or in a client, could not tell who is to blame.
+        # An error found later, here or in a client, could not be traced to the sender.
         check_block(message.buffer, message.properties_offset, len(buffer))
         return message
 
@@ -183,7 +183,7 @@ class Message:
         self.message_id = message_id
 
     def take_content(self, other: Message) -> None:
-        """Become what ``other`` says, before anything has been routed."""
+        """Take the content of ``other``; allowed before the message is routed."""
         self.buffer = other.buffer
         self.headers = other.headers
         self.address = other.address
@@ -206,7 +206,7 @@ class Message:
 
     @property
     def priority(self) -> int:
-        """From 0 to 9, whatever the bytes say."""
+        """From 0 to 9; other values in the bytes are brought into this range."""
         priority = self.buffer[self.properties_offset - 1]
         return priority if priority <= 9 else 9 if priority <= 127 else 0
 
@@ -233,7 +233,7 @@ class Message:
 
     @property
     def routing_type(self) -> int | None:
-        """What ``_AMQ_ROUTING_TYPE`` says: 0 multicast, 1 anycast, None when it is not there."""
+        """The value of ``_AMQ_ROUTING_TYPE``: 0 multicast, 1 anycast, None without the property."""
         value = self.raw_property(_ROUTING_TYPE_KEY)
         return value if value in (0, 1) and not isinstance(value, bool) else None
 

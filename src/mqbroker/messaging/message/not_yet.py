@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 
 class NotYet(Exception):
-    """A store does not have at hand what was to be read.  Nothing has happened.
+    """A store does not have the page or body at hand that was to be read.  The read has changed nothing.
 
-    ``when_there(function)`` has ``function`` called once, later: then the same read answers, or raises another one that is further on.
-    Nobody is called after the store was left.  Whoever does not need the answer any more need not read it.
+    ``when_there(function)`` has ``function`` called once, later: then the same read succeeds, or raises another NotYet that is further on.
+    No function is called after the store was left.  A caller that no longer needs the answer need not read again.
     """
 
     def __init__(self, when_there: Callable[[Callable[[], object]], object]) -> None:

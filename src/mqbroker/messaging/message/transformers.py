@@ -1,9 +1,9 @@
-"""Transformers: code of the operator's that changes messages on their way through a divert or a bridge.
+"""Transformers: the operator's code that changes messages on their way through a divert or a bridge.
 
 A transformer is named by its import path, ``package.module:Name`` or ``package.module.Name``.  It is a function of the message and the
 configured properties (name to text), or a class whose objects have ``transform(message)`` and, if they want the properties,
 ``init(properties)``.  The message is a :class:`mqclient.wire.message.CoreMessage`, taken apart for this call: headers, ``properties`` (name
-to type and value), ``body`` in bytes (empty for a large message).  It is changed, or another one is returned.
+to type and value), ``body`` in bytes (empty for a large message).  The transformer changes this message, or returns another one.
 """
 
 from __future__ import annotations
@@ -27,9 +27,10 @@ class TransformerError(ValueError):
 
 
 def load_transformer(configuration: TransformerConfiguration, owner: str) -> Transform:
-    """What the configuration names.
+    """The transformer that the configuration names.
 
-    ``owner`` says whose it is, for messages.  Raises TransformerError where there is no such thing; Java classes cannot be run here.
+    ``owner`` names the divert or bridge in error texts.  Raises TransformerError when there is no such transformer; Java classes cannot be
+    run.
     """
     properties = dict(configuration.properties)
     if configuration.class_name == ADD_HEADERS:

@@ -1,4 +1,4 @@
-"""An address: a name, its routing types, and what belongs to it."""
+"""An address: a name, its routing types, settings, queues and counters."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class Address:
     """An address and its counters (messages since the start of the broker).
 
-    ``queues`` are those bound to exactly this name.  ``temporary`` addresses exist for a temporary queue and go with it.
+    ``queues`` are bound to exactly this name.  A ``temporary`` address exists for a temporary queue and is removed with it.
     """
 
     __slots__ = (

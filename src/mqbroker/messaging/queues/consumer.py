@@ -1,4 +1,4 @@
-"""What a queue knows of a consumer."""
+"""A consumer as its queue knows it."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from mqbroker.messaging.queues.references import Cursor, Reference
 class QueueConsumer(Protocol):
     """Takes messages from a queue.
 
-    ``ready`` is true while it can take one more (credits, started, connection writable); whoever makes it true marks the queue.
-    ``cursor`` is kept by the queue for a consumer with a filter.
+    ``ready`` is true while the consumer can take one more message (credits, started, connection writable); code that sets it to true marks
+    the queue.  ``cursor`` is kept by the queue for a consumer with a filter.
     """
 
     ready: bool
@@ -24,7 +24,7 @@ class QueueConsumer(Protocol):
         """Take a reference that has left the queue's list; it is in delivery until acknowledged or returned."""
 
     def handle_first(self, reference: Reference, key: str) -> None:
-        """As :meth:`handle`, for the first message of a group: what goes out says that the property ``key`` is true."""
+        """As :meth:`handle`, for the first message of a group: this delivery has the property ``key``, which is true."""
 
     def queue_deleted(self) -> None:
         """The queue is gone; the consumer gets nothing more."""

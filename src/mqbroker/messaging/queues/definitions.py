@@ -1,4 +1,4 @@
-"""What a queue is, with every default already filled in from the address settings."""
+"""The definition of a queue, with every default filled in from the address settings."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ _ATTRIBUTES = frozenset(field.name for field in fields(QueueDefinition)) - {
 
 
 def resolve(configuration: QueueConfiguration, settings: AddressSettings) -> QueueDefinition:
-    """Fill in what ``configuration`` leaves open."""
+    """Fill in the values that ``configuration`` leaves open."""
 
     def either(value: bool | None, default: bool) -> bool:
         return default if value is None else value
@@ -128,9 +128,10 @@ def _number(value: int | None, default: int) -> int:
 
 
 def _last_value_key(configuration: QueueConfiguration, settings: AddressSettings) -> str | None:
-    """The property whose newest message alone a queue keeps, if it does that.
+    """The property whose newest message per value a last-value queue keeps; None for other queues.
 
-    A key is enough, also that of the settings, whatever ``last-value`` says: old clients say false because they know of no key.
+    A key, also one in the settings, makes a last-value queue even if ``last-value`` is false: old clients send false because they know no
+    key.
     """
     key = configuration.last_value_key or settings.default_last_value_key
     if key:

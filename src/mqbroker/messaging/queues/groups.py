@@ -35,7 +35,7 @@ _EVERYTHING = -1
 """The group of all messages of an exclusive queue."""
 
 _FIRST_SHARED = -2
-"""Shared buckets have this number and those below."""
+"""Shared buckets have this number and lower ones."""
 
 
 def has_group(message: Message) -> bool:
@@ -52,7 +52,7 @@ def bucket_of(group_id: str, buckets: int) -> int:
 
 
 class _Choice:
-    """What :class:`MessageGroups` has found for a message.  ``consumer`` is None when nobody who would take it is ready."""
+    """The choice of :class:`MessageGroups` for a message.  ``consumer`` is None when no ready consumer would take it."""
 
     __slots__ = ("consumer", "slot", "stops")
 
@@ -60,17 +60,17 @@ class _Choice:
         self.slot: str | int | None = None
         self.consumer: QueueConsumer | None = None
         self.stops = False
-        """It belongs to a consumer that is busy: nothing behind it may overtake it."""
+        """The message's consumer is busy: no later message may overtake it."""
 
 
 class MessageGroups:
-    """Who has which group of one queue.
+    """The groups of one queue, each with its consumer.
 
-    Without buckets a group is remembered from its first message until it is closed, reset, or its consumer leaves.  Beyond
-    :data:`GROUPS_MAX` of them new groups share buckets, until no group is remembered any more.
+    Without buckets a group is remembered from its first message until it is closed or reset, or its consumer leaves.  Beyond
+    :data:`GROUPS_MAX` groups, new ones share buckets, until no group is remembered any more.
 
-    Delivery does not look twice at what nobody takes: ``_passed`` stands behind the messages at the head that no consumer has a matching
-    filter for.  Messages that only busy consumers would take are held: ``_ahead`` stands behind them, until one of those consumers
+    Delivery looks only once at a message that no consumer takes: ``_passed`` stands behind the messages at the head that match no
+    consumer's filter.  Messages that only busy consumers would take are held: ``_ahead`` stands behind them, until one of these consumers
     (``_held_for``) is ready.
     """
 
@@ -99,7 +99,7 @@ class MessageGroups:
         return dict(self._owners)
 
     def reset(self, group_id: str | None = None) -> None:
-        """Forget who has the group (None: every group).  A group that shares a bucket takes the others of it along."""
+        """Forget the consumer of the group (None: of every group), and with a shared bucket of all groups in the bucket."""
         if group_id is None:
             self._owners.clear()
         else:
@@ -117,13 +117,13 @@ class MessageGroups:
         self.look_again()
 
     def consumer_removed(self, consumer: QueueConsumer) -> None:
-        """Its groups go to whoever gets their next message."""
+        """Free the groups of a consumer: the consumer of a group's next message gets the group."""
         for slot in [slot for slot, owner in self._owners.items() if owner is consumer]:
             del self._owners[slot]
         self.look_again()
 
     def look_again(self) -> None:
-        """What nobody took may have a taker now: delivery begins at the head."""
+        """A passed message may have a consumer now: delivery begins at the head."""
         self._passed.close()
         self._forget_held()
 
@@ -139,7 +139,7 @@ class MessageGroups:
     def deliver(self) -> None:
         """As :meth:`.queue.Queue.deliver`.
 
-        A message whose consumer is busy stops the delivery there: what stands behind it does not overtake.
+        A message whose consumer is busy stops the delivery: later messages do not overtake it.
         """
         queue = self._queue
         self.unfinished = False
@@ -150,7 +150,7 @@ class MessageGroups:
         begun = queue.turn.scan.left > 0
         waiting = self._held_for
         if any(consumer.ready for consumer in waiting):
-            # They come first, from the head on; then it goes on where it was.
+            # The waiting consumers come first, from the head on; then delivery goes on at the old place.
             self._far, self._ahead, self._held_for = self._ahead, None, set()
         try:
             self.unfinished = self._deliver(waiting)
@@ -162,9 +162,9 @@ class MessageGroups:
             queue.turn.go_on_later(queue, begun=begun)
 
     def _deliver(self, waiting: set[QueueConsumer]) -> bool:
-        """Deliver until there is nobody or nothing left.  Returns whether the budget of the turn ended first.
+        """Deliver until no consumer is ready or no message is left.  Returns whether the budget of the turn ended first.
 
-        ``_far`` is how far everybody has looked except those of ``waiting``.
+        ``_far`` is the place up to which all consumers but those in ``waiting`` have looked.
         """
         queue = self._queue
         scan = queue.turn.scan
@@ -191,7 +191,7 @@ class MessageGroups:
                 self._hold(reference)
 
     def _hold(self, reference: Reference) -> None:
-        """Busy consumers would take ``reference``; the others look at what stands behind it."""
+        """Busy consumers would take ``reference``; other consumers go on behind it."""
         if self._ahead is None:
             self._ahead = self._passed.copy()
             self._passed.place(reference.priority, reference.preceding)
@@ -251,7 +251,7 @@ class MessageGroups:
         owners = self._owners
         if group_id in owners:
             return group_id
-        # Who began to share goes on with it: a group that changed its consumer in between would lose its order.
+        # Sharing goes on until no group is left: a group that changed its consumer in between would lose its order.
         self._sharing = len(owners) >= GROUPS_MAX or (self._sharing and bool(owners))
         if self._sharing or len(group_id) > GROUP_ID_LENGTH_MAX:
             return _FIRST_SHARED - bucket_of(group_id, SHARED_BUCKETS)

@@ -1,10 +1,10 @@
 """The waiting references of a queue that is read by message id, beside their order of delivery.
 
-A queue gets this list in the place of its ordinary one when somebody reads it so, and gives it back afterwards: other queues pay nothing
-for readers.  The index is a sorted array of ids with the references beside it.  What leaves at the front moves its beginning; what leaves
-elsewhere leaves a gap, until there are too many of them.
+A queue has this list instead of its ordinary one only while it is read by id, so that other queues pay nothing for readers.  The index is a
+sorted array of ids with the references beside it.  A reference that leaves at the front moves the beginning of the array; one that leaves
+elsewhere leaves a gap, and too many gaps are removed together.
 
-A long list is indexed in pieces, over several turns: what comes meanwhile is put aside, and entered at the end.
+A long list is indexed in pieces, over several turns: references that come meanwhile are put aside, and entered at the end.
 """
 
 from __future__ import annotations
@@ -37,9 +37,8 @@ RUNS_MERGED = 64
 class IndexedReferences(ReferenceList):
     """A :class:`ReferenceList` that also knows its references by message id.
 
-    While it ``renews``, ``late`` is called with what comes with an id up to ``bound``, or was scheduled, which is not entered: it may not
-    appear below what was handed out.
-    ``floor`` is the greatest id that has left.
+    While the list ``renews``, a reference with an id up to ``bound``, or that was scheduled, is given to ``late`` instead of being entered:
+    it must not appear below ids that were handed out.  ``floor`` is the greatest id that has left.
     """
 
     __slots__ = ("_first", "_gaps", "_ids", "_late", "_meanwhile", "_references", "bound", "floor", "renews")
@@ -52,7 +51,7 @@ class IndexedReferences(ReferenceList):
         self._ids = array("q")
         self._references: list[Reference | None] = []
         self._meanwhile: dict[Reference, None] | None = {}
-        """What came while the index is built; None when it is there."""
+        """References that have come while the index is built; None when it is complete."""
         self._first = 0
         self._gaps = 0
         self.bound = 0
@@ -65,7 +64,7 @@ class IndexedReferences(ReferenceList):
         return self._meanwhile is not None
 
     def build(self) -> Steps[None]:
-        """Enter what is here."""
+        """Enter the references of the list."""
         runs: list[list[Reference]] = []
         for some in self._walked():
             for reference in some:
@@ -108,7 +107,7 @@ class IndexedReferences(ReferenceList):
             cursor.close()
 
     def plain(self) -> ReferenceList:
-        """The ordinary list that goes on with what is here."""
+        """An ordinary list that takes over the references."""
         self._meanwhile = None
         other = ReferenceList()
         other.take_over(self)

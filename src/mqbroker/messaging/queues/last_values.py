@@ -1,13 +1,13 @@
-"""Last-value queues: of the messages with one key the newest alone waits (Artemis manual, "Last-Value Queues").
+"""Last-value queues: only the newest of the messages with one key waits (Artemis manual, "Last-Value Queues").
 
-The key is the value of a property; messages without it are as on every other queue.  The newest is the one with the greatest message id.
-Ids ascend in the order in which messages become visible: transactions number theirs anew at their commit, and so does a scheduled message
-when its time has come.  So a start that finds an older message beside the newer one ends with the same ones.
+The key is the value of a property; messages without the property are treated as on other queues.  The newest is the one with the greatest
+message id.  Ids ascend in the order in which messages become visible: messages of a transaction get new ids at the commit, and a scheduled
+message gets one when its time has come.  So a start that finds an older message beside a newer one keeps the same message.
 
-A message that is in delivery stays with its consumer.  When it comes back and a newer one is there (waiting or in delivery itself), it is
-done with.  Messages in pages count once they are read.
+A message that is in delivery stays with its consumer.  When it comes back and there is a newer one (waiting or in delivery), the older one
+is settled.  Messages in pages count once they are read.
 
-What is replaced is settled at the end of the turn, after the newer one was stored and became visible.
+A replaced message is settled at the end of the turn, after the newer one was stored and became visible.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
 
 class LastValueQueue(Queue):
-    """A queue of which each key has one message.
+    """A queue with at most one waiting message for each key.
 
-    ``on_replaced`` settles references in delivery with nobody that newer ones have replaced; ``on_due`` gives a scheduled one, which has
-    left the schedule, a new id.
+    ``on_replaced`` settles references that newer ones have replaced, which are in delivery without a consumer; ``on_due`` gives a new id to
+    a reference that has left the schedule.
     """
 
     __slots__ = ("_key", "_late", "_newest", "_outdated", "_replaced")
@@ -42,13 +42,13 @@ class LastValueQueue(Queue):
         self._late = owner.late
         self._key = (definition.last_value_key or KEY_LAST_VALUE).encode("utf-16-le")
         self._newest: dict[object, Reference] = {}
-        """By key: what waits, is in delivery, or is to be delivered again later."""
+        """By key: the newest reference that waits, is in delivery, or is to be delivered again later."""
         self._outdated: list[Reference] = []
         """Replaced and not settled yet."""
 
     @property
     def message_count(self) -> int:
-        """Messages waiting (also in pages) and scheduled; those in delivery may have been replaced and do not count."""
+        """Messages waiting (also in pages) and scheduled.  Messages in delivery may have been replaced and do not count."""
         return self.references.count + self.scheduled.count + self.paged
 
     @property
@@ -96,7 +96,7 @@ class LastValueQueue(Queue):
             self._came(reference)
 
     def _may_come(self, reference: Reference) -> bool:
-        """Does a reference that has left the schedule wait now?  If not, it comes once more as the newest one."""
+        """May a reference that has left the schedule wait now?  If not, it comes again with a new id, as the newest one."""
         if self._key_of(reference.message) is None or not _is_to_come(reference):
             return True
         self._late(reference)
@@ -130,9 +130,9 @@ class LastValueQueue(Queue):
             self.turn.mark_queue(self)
 
     def _key_of(self, message: Message) -> object:
-        """What messages that replace each other have in common; None for one that takes no part.
+        """The key of a message; None for a message without one.
 
-        Numbers and booleans are what they are as a text, as in Artemis.
+        Numbers and booleans count as their texts, as in Artemis.
         """
         if message.buffer.find(self._key, message.properties_offset) < 0:
             return None
@@ -143,5 +143,6 @@ class LastValueQueue(Queue):
 
 
 def _is_to_come(reference: Reference) -> bool:
-    """Has its sender scheduled it, so that it is no value yet?  One that was delivered in vain is older than it was."""
+    """Has its sender scheduled the message, which is then no value yet?  A redelivery is scheduled, too, but its message is an older
+    value."""
     return not reference.delivery_count and scheduled_time_of(reference.message) > 0

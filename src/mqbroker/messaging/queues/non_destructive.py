@@ -1,10 +1,10 @@
 """Non-destructive queues: consumers see the messages and take none (Artemis manual, "Non-Destructive Queues").
 
-Each consumer begins at the head and is lent every message once.  What it acknowledges is merely no longer lent to it; what it gives back
-comes to it once more, before others.  A message leaves the queue when it expires, is replaced, has been lent to one consumer too often,
-or is removed by management; who has borrowed it may go on with it.
+Each consumer begins at the head and is lent every message once.  An acknowledgement only ends the loan; a message given back is lent to the
+consumer again, before others.  A message leaves the queue when it expires, is replaced, has been lent to one consumer too often, or is
+removed by management; its present borrowers may go on with it.
 
-Nothing of a loan is stored: after a restart every consumer begins at the head.
+Loans are not stored: after a restart every consumer begins at the head.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class _Borrower:
-    """What one consumer has: ``lent`` are ids of messages, ``again`` ended loans that are to be made anew."""
+    """The loans of one consumer: ``lent`` are ids of messages, ``again`` ended loans that are to be made anew."""
 
     __slots__ = ("again", "lent")
 
@@ -45,10 +45,10 @@ class NonDestructiveQueue(LastValueQueue):
         self._hold = owner.hold
         self._let_go = owner.let_go
         self.lent = 0
-        """Loans among what is in delivery."""
+        """Number of loans in delivery."""
         self._borrowers: dict[QueueConsumer, _Borrower] = {}
         self._timers: dict[Loan, Cancellable] = {}
-        """Of loans that are to be made anew later."""
+        """Timers of loans that are to be made anew later."""
 
     @property
     def total_count(self) -> int:
@@ -57,7 +57,7 @@ class NonDestructiveQueue(LastValueQueue):
     # --- messages in
 
     def _due(self, due: list[Reference]) -> None:
-        # At the end: who has passed the head would never see them there.
+        # Due messages go to the end: a consumer that has passed the head would never see them there.
         for reference in due:
             if self._may_come(reference):
                 reference.scheduled = 0
@@ -133,7 +133,7 @@ class NonDestructiveQueue(LastValueQueue):
             self.turn.mark_queue(self)
 
     def keep_groups(self) -> None:
-        """Everybody gets the messages of every group."""
+        """No groups: every consumer gets the messages of every group."""
 
     def stop(self) -> None:
         super().stop()
@@ -144,7 +144,7 @@ class NonDestructiveQueue(LastValueQueue):
     # --- delivery
 
     def deliver(self) -> None:
-        """Lend to each ready consumer what it has not seen; on an exclusive queue to the first one alone."""
+        """Lend to each ready consumer the messages that it has not seen; on an exclusive queue only to the first consumer."""
         self._settle_outdated()
         if self.ring is not None:
             self.turn.mark_queue(self.ring)

@@ -1,8 +1,8 @@
 """Paging: messages of full addresses go to pages and are read back as consumers take them (Artemis manual, "Paging") (decision 7).
 
-While an address pages, every message of it goes to its pages, so that their order is kept.  It leaves paging when all pages are consumed.
-A queue has a reader in the pages of each address that it gets messages from; what it reads become ordinary references, a bounded number at
-a time.
+While an address pages, all its messages go to its pages, so that their order is kept.  The address leaves paging when all pages are
+consumed.  A queue has a reader in the pages of each address that it gets messages from; messages that it reads become ordinary references,
+a bounded number at a time.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class AddressPaging:
-    """An address that pages.  It lives from the first paged message until the last page is consumed, also longer than the address."""
+    """The paging of one address, from the first paged message until the last page is consumed, even after the address is deleted."""
 
     def __init__(self, paging: Paging, memory: AddressMemory, folder: PageFolder) -> None:
         self._paging = paging
@@ -67,7 +67,7 @@ class AddressPaging:
 
     @property
     def full(self) -> bool:
-        """Is the limit of the pages reached?  It holds only together with page-full-policy."""
+        """Is the limit of the pages reached?  Without page-full-policy there is no limit."""
         settings = self.memory.settings
         if settings.page_full_policy is None:
             return False
@@ -85,7 +85,7 @@ class Paging:
         self.addresses: dict[str, AddressPaging] = {}
         self.flush_due = False
         self._bodies: list[LargeBody] = []
-        """Of large messages that go to pages in this turn: nobody else holds them until their batch is committed."""
+        """Bodies of large messages that go to pages in this turn, held here until their batch is committed."""
         if core.store.pager is not None:
             core.store.pager.drained.subscribe(core.global_memory.release)
 

@@ -1,7 +1,7 @@
 """A queue: the messages that wait, those in delivery, and the consumers that share them.
 
-Longer than others: what is looked at for each message and each delivery stays in one object.  Groups, pages, schedules and redistribution
-are objects of their own.
+This module is longer than others: all state used for each message and each delivery is in one object.  Groups, pages, schedules and
+redistribution are objects of their own.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ class Queue:
         """Messages in pages that were not read yet."""
         self.pages: QueuePages | None = None
         self.log: QueueReaders | None = None
-        """Set while somebody reads the queue by message id."""
+        """Set while the queue is read by message id."""
         self.paused = False
         self.deleted = False
         self.marked = False
@@ -150,15 +150,15 @@ class Queue:
         self.messages_expired = 0
         self.messages_killed = 0
         self.messages_redistributed = 0
-        """Those that went to other brokers, because their consumers are there."""
+        """Messages that have gone to other brokers, where their consumers are."""
         self.needed_for: str | None = None
         """Why it cannot be deleted now; None when it can."""
         self.messages_replaced = 0
-        """Those that gave way to newer ones (:mod:`mqbroker.messaging.queues.last_values`, :mod:`mqbroker.messaging.queues.ring`)."""
+        """Messages replaced by newer ones (:mod:`mqbroker.messaging.queues.last_values`, :mod:`mqbroker.messaging.queues.ring`)."""
         self.ring: Ring | None = None
         """Set while only so many messages may wait."""
         self.redistributor: Deliverable | None = None
-        """Takes what no consumer takes, after each delivery."""
+        """Takes messages that no consumer takes, after each delivery."""
         self.consumer_count = 0
         self.consumers_seen = False
         self.created_ms = clock.wall_ms()
@@ -166,12 +166,12 @@ class Queue:
         self.sweep_mark = False
         self._groups: list[_ConsumerGroup] = []
         self.groups: MessageGroups | None = MessageGroups(self) if definition.exclusive else None
-        """Who has which message group; None while there are none."""
+        """The message groups and their consumers; None while there are no groups."""
         self._dispatch_timer: Cancellable | None = None
         self.dispatch_allowed = True
         self._arm_dispatch()
 
-    # --- what is there
+    # --- the messages of the queue
 
     @property
     def durable(self) -> bool:
@@ -179,7 +179,7 @@ class Queue:
 
     @property
     def message_count(self) -> int:
-        """Messages waiting (also in pages), scheduled and in delivery: what the queue is said to have."""
+        """Messages waiting (also in pages), scheduled and in delivery, as management shows them."""
         return self.references.count + self.scheduled.count + self.delivering + self.paged
 
     @property
@@ -189,7 +189,7 @@ class Queue:
 
     @property
     def durable_message_count(self) -> int:
-        """Those of ``message_count`` that survive a restart."""
+        """The part of ``message_count`` that survives a restart."""
         if not self.definition.durable:
             return 0
         return self._durable_messages + (0 if self.pages is None else self.pages.durable_count)
@@ -215,7 +215,7 @@ class Queue:
 
     @property
     def has_readers(self) -> bool:
-        """Are there readers, whose messages nobody else may take?"""
+        """Are there readers?  Only readers may take messages then."""
         return self.log is not None and bool(self.log.readers)
 
     @property
@@ -462,10 +462,10 @@ class Queue:
                 reference.delivery_count += 1
                 reference.consumer = consumer
                 consumer.handle(reference)
-            # Whoever the budget of the turn was not enough for is not the first in the next one, too.
+            # A turn without enough budget does not begin again with the same consumer.
             group.position = position if following < 0 else following
             if self.unfinished:
-                break  # those of lower priority do not get what is behind it
+                break  # consumers of lower priority do not get later messages
         if pending:
             self.turn.go_on_later(self, begun=begun)
 
@@ -489,7 +489,7 @@ class Queue:
         return True
 
     def next_consumer(self, message: Message) -> QueueConsumer | None:
-        """The ready consumer whose turn it is among those that would take ``message``."""
+        """The next ready consumer in turn that would take ``message``."""
         for group in self._groups:
             consumers = group.consumers
             for step in range(len(consumers)):

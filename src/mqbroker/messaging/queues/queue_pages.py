@@ -1,4 +1,4 @@
-"""What one queue has in pages, and how far it has read them (decision 34)."""
+"""The messages of one queue in pages, and its place there (decision 34)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PIECES_PER_SEARCH = 64
 
 
 class PagingOwner(Protocol):
-    """What paging stands on: store, turns and accounts of all addresses."""
+    """The objects that paging uses: store, turns and accounts of all addresses."""
 
     store: Store
     clock: Clock
@@ -56,9 +56,9 @@ class PagedAddress(Protocol):
 
 
 class QueuePages:
-    """What a queue has in pages.  ``held`` messages of ``held_bytes`` were read and are not done with.
+    """The messages of a queue in pages.  ``held`` messages, of ``held_bytes``, have been read and are not settled.
 
-    The next piece may not be there yet (``waiting``); then nothing is read, of no address, before it is: the order stays.
+    While the next piece is still being read (``waiting``) no other piece of any address is taken, so that the order stays.
     """
 
     def __init__(self, core: PagingOwner, queue: Queue) -> None:
@@ -74,7 +74,7 @@ class QueuePages:
         self._marked = False
 
     def refill(self) -> None:
-        """Read what there is room for, as long as there are consumers; a bounded amount, and more in a later turn."""
+        """Read messages while there is room and there are consumers; a bounded number now, and more in a later turn."""
         queue = self._queue
         takers = (queue.consumer_count and queue.dispatch_allowed) or queue.redistributor is not None
         if not queue.paged or not takers or (self._marked and queue.references.count):
@@ -121,13 +121,13 @@ class QueuePages:
             function()
 
     def unread(self) -> Iterator[Message | None]:
-        """The messages that were not read yet, which stay where they are; for work in steps, which waits where None is given."""
+        """The messages that have not been read yet, left in place; for work in steps, which waits at each None."""
         for _, reader in list(self.sources):
             for entry in self._rest(reader):
                 yield None if entry is None else entry.message
 
     def expire_ahead(self) -> bool:
-        """Read a piece although nobody waits for it, when there is nothing else to look through; false when there was no need."""
+        """Read a piece for the expiry scan, if no message waits in memory; false if there was nothing to do."""
         return not self._queue.references.count and self.read_piece()
 
     def readers(self) -> Iterator[tuple[str, PageReader]]:
@@ -136,14 +136,14 @@ class QueuePages:
             yield paging.folder.address, reader
 
     def take_scheduled(self, name: str, entry: PagedMessage) -> None:
-        """A message in the pages of this address, that was looked at, comes into memory until its time has come."""
+        """Take a scheduled message from the pages of this address into memory, where it stays until its time has come."""
         for paging, reader in self.sources:
             if paging.folder.address == name:
                 reader.take(entry.message)
                 self._enter(paging, entry)
 
     def settle_until(self, key: int) -> Iterator[int]:
-        """Be done with what is in pages up to this key (see ``PagedRows``), a bounded number of messages for each that is given."""
+        """Settle the messages in pages up to this key (see ``PagedRows``).  Yields the number of each bounded piece."""
         store = self._core.store
         for paging, reader in list(self.sources):
             more = True
@@ -163,7 +163,7 @@ class QueuePages:
                 yield messages
 
     def look_on(self, readers: dict[str, PageReader]) -> list[PagedMessage] | None:
-        """The next piece for a browser, which has come as far as ``readers`` (by address) say; None at the end.  Raises NotYet."""
+        """The next piece for a browser, whose places are ``readers`` (by address); None at the end.  Raises NotYet."""
         for paging, reader in self.sources:
             name = paging.folder.address
             readers[name] = reader.look(readers.get(name))
@@ -177,9 +177,9 @@ class QueuePages:
         return (reference for reference in self.take_each(None, message_ids) if reference is not None)
 
     def take_each(self, accept: Callable[[Message], bool] | None, message_ids: Container[int] | None) -> Iterator[Reference | None]:
-        """Read the messages that are accepted, before their turn, putting each at the end of the queue; None stands for another one.
+        """Read the accepted messages before their turn, and put each at the end of the queue; None stands for any other message.
 
-        Others may have their turn in between, and the queue may read on.  What comes later is left out.
+        Other work may run in between, and the queue may read on.  Messages that come meanwhile are left out.
         """
         left = self._queue.paged
         for paging, reader in list(self.sources):
@@ -224,7 +224,7 @@ class QueuePages:
         self.room_again()
 
     def room_again(self) -> None:
-        """There are fewer messages in memory: read on, if that was waited for."""
+        """There are fewer messages in memory: read on if reading had stopped for want of room."""
         if self._stalled:
             self._stalled = False
             self._core.turn.mark_queue(self._queue)
@@ -277,7 +277,7 @@ class QueuePages:
         return reference
 
     def _room(self, paging: PagedAddress) -> bool:
-        """May the queue read more?  Bytes are taken from the mean size of what was read."""
+        """May the queue read more?  Bytes are estimated by the mean size of the messages read so far."""
         queue, settings = self._queue, paging.memory.settings
         pending = queue.references.count
         active = pending + queue.delivering
@@ -303,7 +303,7 @@ class QueuePages:
         return True
 
     def _room_to_keep(self) -> bool:
-        """As :meth:`_room`, where acknowledgements make none: as long as there is memory for what all addresses hold."""
+        """As :meth:`_room`, for a queue whose acknowledgements make no room: the memory for all addresses is the limit."""
         if not self._core.global_memory.full:
             self._reported = False
             return True

@@ -7,9 +7,9 @@ from typing import Protocol
 
 
 class Reader:
-    """Everything up to ``settled`` is done with, everything up to ``reserved`` was handed out; ``epoch`` counts its openings.
+    """A reader.  It has settled all messages up to ``settled``, and got all up to ``reserved``; ``epoch`` counts its openings.
 
-    ``begin`` is where it began.  What lies before is not removed as long as the reader has not settled anything.
+    ``begin`` is the reader's first position.  Messages before that are not removed until the reader has settled something.
     """
 
     __slots__ = ("begin", "epoch", "name", "reserved", "settled")
@@ -28,7 +28,7 @@ class Reader:
 
 
 class QueueReaders(Protocol):
-    """The readers of one queue, by name; there may be none of them while somebody looks at the queue."""
+    """The readers of one queue, by name; empty while the queue is only looked at."""
 
     @property
     def readers(self) -> Mapping[str, Reader]: ...

@@ -1,12 +1,12 @@
 """References: a message on one queue, and the ordered list of those that wait there.
 
-The list is ten linked lists, one per priority.  A cursor stands on the last reference that it has seen; when that one leaves the list the
-cursor steps back to the one before it.
+The list is ten linked lists, one per priority.  A cursor stands on the last reference that it has passed; when this reference leaves the
+list, the cursor steps back to the one before.
 
 A long queue has references only near its head.  Behind them wait the messages themselves; a reference is made when its turn comes near, or
-when somebody looks that far.  There may be millions, and most of them have nothing to say before.
+when a search reaches it.  There may be millions of messages, and most need no reference before.
 
-Longer than others: the lists and the cursors that stand on them change together.
+This module is longer than others, because the lists and the cursors on them change together.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 PRIORITIES = 10
 
 REFERENCES_AHEAD = 1000
-"""Length of a queue from which on those that come are not made references at once."""
+"""Length of a queue from which on arriving messages get no reference at once."""
 
 MADE_TOGETHER = 100
 """References that are made together when the last one is reached."""
@@ -34,7 +34,7 @@ MADE_TOGETHER = 100
 class Reference:
     """A message on a queue.
 
-    ``order`` is its place in the queue among those of its ``priority``, which management may change for one queue alone;
+    ``order`` is its place in the queue among references of its ``priority``, which management may change for one queue alone;
     ``delivery_count`` the times that it was given to a consumer; ``scheduled`` the time (ms since the epoch) before which it is not
     delivered, 0 = at once; ``consumer`` who holds it now.  ``recorded_counts`` says how many times its delivery count was written to the
     store.
@@ -72,7 +72,7 @@ class Reference:
 
 
 class Loan(Reference):
-    """What a consumer of a non-destructive queue has instead of ``lender``, the reference that waits on.  The store knows nothing of it."""
+    """The reference that a consumer of a non-destructive queue gets instead of ``lender``, which goes on waiting.  Loans are not stored."""
 
     __slots__ = ("lender",)
 
@@ -88,18 +88,18 @@ class _Level:
         self.head: Reference | None = None
         self.tail: Reference | None = None
         self.later: deque[Message | Reference] | None = None
-        """What waits behind the tail; a reference only where somebody may hold it.  Empty while there is no tail."""
+        """Messages behind the tail; a reference only where other code may hold that.  Empty while there is no tail."""
         self.put_back: Reference | None = None
-        """What was put back last, while it waits: those that come back together are neighbours."""
+        """The reference that was put back last, while it waits: references put back together are neighbours."""
         self.generation = 0
         """Rises whenever something was put in before the tail, so that cursors start again."""
 
 
 class Cursor:
-    """How far somebody has looked.
+    """A place in a list: how far a consumer, a browser or a scan has looked.
 
-    A consumer with a filter starts again when something was put in before the end (``restarts``); a browser goes on, so that it sees
-    nothing twice.
+    The cursor of a consumer with a filter ``restarts`` when a reference was put in before the end; a browser's goes on, so that it shows no
+    message twice.
     """
 
     __slots__ = ("generations", "restarts", "seen", "unfinished")
@@ -142,14 +142,14 @@ class Cursor:
 class ReferenceList:
     """The waiting references of a queue, highest priority first, in order within a priority.
 
-    ``expiring`` is set when a message with an expiration comes; who has found that there is none may take it back.
+    ``expiring`` is set when a message with an expiration comes; a scan that finds none may clear it.
     """
 
     __slots__ = ("_first_order", "_levels", "_mask", "_next_order", "_queue", "count", "expiring")
 
     def __init__(self) -> None:
         self._queue: Queue | None = None
-        """Whose messages those without a reference are."""
+        """The queue of the messages without a reference."""
         self._levels = [_Level() for _ in range(PRIORITIES)]
         self._mask = 0
         self._next_order = 1
@@ -158,7 +158,7 @@ class ReferenceList:
         self.expiring = False
 
     def take_over(self, other: ReferenceList) -> None:
-        """Become what ``other`` was, which nobody uses any more.  Cursors stay where they stand."""
+        """Take over the references of ``other``, which is not used any more.  Cursors keep their places."""
         self._levels = other._levels
         self._queue = other._queue
         self._mask = other._mask
@@ -239,7 +239,8 @@ class ReferenceList:
         level.tail = reference
 
     def append_messages(self, messages: Iterable[Message], queue: Queue) -> None:
-        """Put messages of ``queue`` at the end, each by its priority.  Nothing more is to be said of them, and nobody holds a reference."""
+        """Put messages of ``queue`` at the end, each by its priority.  They have no schedule and no delivery count, and no reference
+        exists."""
         self._queue = queue
         append = self.append
         room = REFERENCES_AHEAD - self.count

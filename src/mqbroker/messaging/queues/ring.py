@@ -1,7 +1,7 @@
 """Ring queues: no more than ``ring-size`` messages wait (Artemis manual, "Ring Queue").
 
-After each delivery the ring removes what is too much, beginning with what is next in turn; ready consumers come first.  Messages in
-delivery, scheduled, or in pages and not read yet do not count.  What comes back to a full ring is removed itself.
+After each delivery the ring removes the excess messages, beginning at the head; ready consumers come first.  Messages in delivery,
+scheduled, or in pages and not read yet do not count.  A message that comes back to a full ring is removed itself.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ REMOVED_TOGETHER = 1000
 
 
 class Ring:
-    """Keeps a queue at ``size`` waiting messages (-1 = any number); it is served after the queue.
+    """Keeps a queue at ``size`` waiting messages (-1 = any number); the turn serves the ring after the queue.
 
-    ``replaced`` settles references in delivery with nobody.
+    ``replaced`` settles removed references, which are in delivery without a consumer.
     """
 
     __slots__ = ("_queue", "_removed", "_replaced", "marked", "size")
@@ -31,11 +31,11 @@ class Ring:
         self.size = size
         self._replaced = replaced
         self._removed: list[Reference] = []
-        """What came back and was not taken, until the end of the turn."""
+        """References that came back to a full ring, until the end of the turn."""
         self.marked = False
 
     def takes_back(self, reference: Reference) -> bool:
-        """May a reference in delivery wait again?  If not, it is removed."""
+        """May a reference in delivery wait again?  If not, the ring removes it."""
         if self._queue.references.count < self.size:
             return True
         reference.consumer = None
@@ -44,7 +44,7 @@ class Ring:
         return False
 
     def deliver(self) -> None:
-        """Remove what is too much."""
+        """Remove the excess messages."""
         queue = self._queue
         removed, self._removed = self._removed, []
         excess = queue.references.count - self.size if self.size >= 0 and not queue.deleted else 0

@@ -25,7 +25,7 @@ def scheduled_time_of(message: Message) -> int:
 
 
 class ScheduledReferences:
-    """The scheduled references of one queue.  ``due`` gets those whose time has come, the earliest first."""
+    """The scheduled references of one queue.  ``due`` is called with the references whose time has come, the earliest first."""
 
     def __init__(self, clock: Clock, due: Callable[[list[Reference]], None]) -> None:
         self._clock = clock
@@ -33,7 +33,7 @@ class ScheduledReferences:
         self._heap: list[tuple[int, int, Reference]] = []
         self._sequence = 0
         self._places: dict[Reference, int] = {}
-        """What is scheduled, to its number in the heap; an entry with another number, or none here, was taken out."""
+        """Scheduled references with their numbers in the heap; a heap entry with another number, or without one here, has been removed."""
         self._timer: Cancellable | None = None
         self.count = 0
         self.size = 0

@@ -1,4 +1,4 @@
-"""Where somebody reads in the pages of queues: places that are kept, so that who goes on has nothing to search."""
+"""Places in the pages of queues, kept so that a request that continues another needs no search."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ hold 20 MB."""
 
 
 class Source:
-    """One address whose pages are looked through: ``waiting`` was read from them and not given yet."""
+    """The pages of one address; ``waiting`` are rows that have been read and not given yet."""
 
     __slots__ = ("ended", "scan", "waiting")
 
@@ -28,7 +28,7 @@ class Source:
 
 
 class Place:
-    """Where somebody reads in the pages of a queue: everything up to ``position`` was given."""
+    """A place in the pages of a queue: all messages up to ``position`` have been given."""
 
     __slots__ = ("position", "sources")
 
@@ -43,7 +43,7 @@ class Place:
         return other
 
     def move(self, position: int) -> None:
-        """Leave out what is up to ``position``."""
+        """Go on behind ``position``."""
         self.position = position
         for source in self.sources.values():
             rows = source.waiting
@@ -58,7 +58,7 @@ class Place:
 
 
 class KeptPlaces:
-    """The places of all queues by owner and position; those go first that were used longest ago."""
+    """The places of all queues by owner and position; the least recently used are dropped first."""
 
     def __init__(self) -> None:
         self._by_owner: dict[object, OrderedDict[int, Place]] = {}
@@ -82,7 +82,7 @@ class KeptPlaces:
         return kept[max(before)].moved(after) if before else Place(after)
 
     def keep(self, owner: object, place: Place) -> None:
-        """Somebody may go on here."""
+        """Keep a place at which a later request may go on."""
         if not place.sources:
             return
         kept = self._by_owner.setdefault(owner, OrderedDict())
@@ -96,7 +96,7 @@ class KeptPlaces:
             self._drop(*next(iter(self._all)))
 
     def forget(self, owner: object, position: int | None = None) -> None:
-        """Drop what is before ``position`` of one queue; None: everything."""
+        """Drop the places of one queue before ``position``; None: all its places."""
         for known in list(self._by_owner.get(owner, ())):
             if position is None or known < position:
                 self._drop(owner, known)

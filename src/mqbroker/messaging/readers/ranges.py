@@ -64,7 +64,7 @@ def measure(log: QueueLog, after: int, until: int, limits: tuple[int, int, int])
         yield max(len(sizes), 1 if log.queue.pages is None else PIECES_AT_ONCE)
     ends = _cut(marks, size, min(max(parts, 1), PARTS_MAX))
     for start in (after, *ends[:-1]):
-        # Somebody will read from here.
+        # A read from this place will follow.
         near = max((each for each in trail if each.position <= start), key=lambda each: each.position, default=None)
         if near is not None and near.sources:
             log.keep(near.moved(start))

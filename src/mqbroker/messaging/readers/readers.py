@@ -1,11 +1,11 @@
 """Readers: named, durable positions on queues (``protocol-spec/``, chapter "Readers") (decision 21).
 
-Messages stay in their queue.  A reader *reserves* a range of message ids, which can be read again and again until it is *settled*; what
-all readers of a queue have settled is removed.
+Messages stay in their queue.  A reader *reserves* a range of message ids, which can be read again and again until it is *settled*; messages
+that all readers of a queue have settled are removed.
 
-*Stable bound.*  Before a range is handed out, everything that was given to the store up to then becomes visible; the bound is an id that
-was drawn before.  Whatever becomes visible later with a smaller id (scheduled messages, prepared branches) gets a new one, in one stored
-step, so that it lies behind every range.  Transactions number their messages anew at the commit.
+*Stable bound.*  The bound of a range is an id drawn in advance; the range is handed out when all earlier work of the store has become
+visible.  A message that becomes visible later with a smaller id (scheduled, or of a prepared branch) gets a new id, in one stored step, and
+so lies behind every range.  Messages of transactions get new ids at the commit.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ SETTLED_TOGETHER = 500
 """Messages that are removed as one stored step."""
 
 LOG_IDLE_SECONDS = 60.0
-"""How long a queue without readers stays indexed after somebody has read it by id."""
+"""How long a queue without readers stays indexed after the last read by id."""
 
 SETTING = "reader"
 """The kind under which the store keeps readers."""
@@ -65,7 +65,7 @@ class ReaderLog(QueueLog):
 
     @property
     def settled(self) -> int:
-        """What all readers have settled."""
+        """The position that all readers have settled."""
         return min((reader.removable for reader in self.readers.values()), default=0)
 
     def lag(self, reader: Reader) -> int:
@@ -75,7 +75,7 @@ class ReaderLog(QueueLog):
 
 
 class Readers:
-    """All readers of the broker.  Requests raise MQError; those that cannot be answered at once call back.
+    """All readers of the broker.  Requests raise MQError; requests that take time call back.
 
     ``tell`` takes lines for the log.
     """
@@ -85,7 +85,7 @@ class Readers:
         self._tell = tell
         core.queue_deleted.subscribe(self._queue_deleted)
         self._logs: dict[Queue, ReaderLog] = {}
-        """Of all queues that are read by message id."""
+        """Logs of all queues that are read by message id."""
         self._idle: dict[Queue, ReaderLog] = {}
         """Logs without readers."""
         self._places = KeptPlaces()
@@ -115,7 +115,7 @@ class Readers:
         return reader
 
     def restore(self, settings: Mapping[tuple[str, str], str], queues: Mapping[int, Queue]) -> None:
-        """Take over what the store has kept; the messages are there."""
+        """Take over the stored readers; called after the messages have been restored."""
         forgotten: list[str] = []
         for (kind, key), text in settings.items():
             if kind != SETTING:
@@ -133,7 +133,7 @@ class Readers:
         self._forgotten = forgotten
 
     def start(self) -> None:
-        """Go on with what a crash has interrupted."""
+        """Go on with removals that a crash has interrupted."""
         forgotten, self._forgotten = self._forgotten, []
         if forgotten:
             batch = self._core.store.begin()
@@ -162,7 +162,8 @@ class Readers:
         done: Callable[[Reader, int, int], object],
         failed: Failed,
     ) -> None:
-        """Take a reader over, or make it.  ``done`` gets it, the newest id that can be handed out, and the ticket to wait for."""
+        """Take a reader over, or make it.  ``done`` is called with the reader, the newest id that can be handed out, and the ticket to wait
+        for."""
         log = queue.log
         known = None if log is None else log.readers.get(name)
         if known is None:
@@ -175,7 +176,7 @@ class Readers:
         epoch = reader.epoch
 
         def stable() -> None:
-            # One after the other: who takes over a reader that is just being made finds it made.
+            # Steps run one after the other: a session that takes over a reader still being made waits until it is made.
             steps = self._without_schedules(log) if known is None else no_steps()
             self._core.steps.start(steps, lambda result, failure: opened(failure))
 
@@ -188,7 +189,8 @@ class Readers:
                 return
             newest = self._newest(log)
             if known is None and start:
-                # What other readers have settled is not lost to one that begins with the oldest message.
+                # A new reader that begins with the oldest message begins behind the messages that other readers have settled: they are not
+                # lost to it.
                 begin = log.index.bound if start == NEWEST else gone if start < 0 else min(start, log.index.bound)
                 reader.begin = reader.settled = reader.reserved = begin
             ticket = self._keep(log, reader)
@@ -198,7 +200,7 @@ class Readers:
         self._when_stable(log, stable)
 
     def _without_schedules(self, log: ReaderLog) -> Steps[None]:
-        """Forget, durably, the schedules of what was due before there was a reader: it keeps its id, also when the broker starts again."""
+        """Delete the stored schedules of messages that were due before the first reader, so that they keep their ids after a restart."""
         core, queue = self._core, log.queue
         position, bound = 0, log.index.bound
         while not queue.deleted and (references := log.index.between(position, bound, SETTLED_TOGETHER)):
@@ -238,7 +240,7 @@ class Readers:
             raise MaxConsumerLimitExceededError(f"AMQ229905: this broker has {READERS_MAX} readers already")
 
     def remove(self, queue: Queue, name: str) -> int:
-        """Forget a reader; what it has not settled stays.  Returns the ticket after which that is durable."""
+        """Forget a reader; messages that it has not settled stay.  Returns the ticket after which the removal is durable."""
         self.find(queue, name)
         log = self._logs[queue]
         reader = log.readers.pop(name)
@@ -285,9 +287,9 @@ class Readers:
         done: Callable[[Range, int], object],
         failed: Failed,
     ) -> None:
-        """Find the range behind ``after``, for a reader or (None) for nobody.  ``limits`` are messages, bytes (-1 = none) and parts.
+        """Find the range behind ``after``, for a reader or (None) without one.  ``limits`` are messages, bytes (-1 = none) and parts.
 
-        ``done`` gets it with the ticket to wait for.
+        ``done`` is called with the range and the ticket to wait for.
         """
         if name is not None:
             self.find(queue, name, epoch)
@@ -295,7 +297,7 @@ class Readers:
 
         def stable() -> None:
             if not log.readers:
-                # What others took out before is not missing in a range that is only found now.
+                # Messages taken before this range is found are not missing in it.
                 log.index.floor = 0
             reached = min(until, log.index.bound) if until >= 0 else log.index.bound
             self._core.steps.start(measure(log, after, reached, limits), measured)
@@ -391,7 +393,8 @@ class Readers:
         self._core.steps.start(self._removal(log), removed)
 
     def _removal(self, log: ReaderLog) -> Steps[None]:
-        """Remove what all readers have settled: the smallest ids first, so that a crash leaves a settled beginning."""
+        """Remove the messages that all readers have settled, the smallest ids first, so that after a crash only a settled beginning is
+        missing."""
         core, queue = self._core, log.queue
         settled = log.settled
         if not log.readers:
@@ -419,14 +422,14 @@ class Readers:
         log.forget_until(settled)
 
     def _fail(self, failure: Exception, failed: Failed) -> None:
-        """Work that was begun for somebody cannot go on: he waits for an answer."""
+        """Work for a request has failed: answer the request."""
         self._tell(f"a request of a reader could not be carried out: {failure!r}")
         failed(failure if isinstance(failure, MQError) else InternalError(f"the request could not be carried out: {failure!r}"))
 
     # --- logs
 
     def _log(self, queue: Queue) -> ReaderLog:
-        """The log of a queue, which is made for somebody who reads without being a reader."""
+        """The log of a queue; made here, if need be, for reads without a reader."""
         log = self._logs.get(queue)
         if log is None:
             log = queue.log = self._logs[queue] = self._idle[queue] = ReaderLog(self._core, queue, self._places)
@@ -439,7 +442,7 @@ class Readers:
         log = self._log(queue)
         if queue in self._idle:
             del self._idle[queue]
-            # What was taken before, in whatever order, was promised to no reader.
+            # Messages taken before were promised to no reader.
             log.index.floor = 0
             self._core.reader_queues[queue] = None
             log.index.renews = True

@@ -1,4 +1,4 @@
-"""Reading a queue by message id, without taking anything: what waits in memory and in pages, merged in the order of the ids."""
+"""Reading a queue by message id, without taking messages: those in memory and those in pages, merged in the order of the ids."""
 
 from __future__ import annotations
 
@@ -87,21 +87,21 @@ class QueueLog:
         if self.queue.references is self.index:
             self.queue.references = self.index.plain()
 
-    # --- what is there
+    # --- messages that can be read
 
     @property
     def newest(self) -> int:
-        """The greatest id that can be read in memory; what is in pages is found when it is looked through."""
+        """The greatest id that can be read in memory; ids in pages become known only by reading the pages."""
         return self.index.last_id
 
     # --- places
 
     def place(self, after: int) -> Place:
-        """Where what follows ``after`` begins, as near as is known."""
+        """The nearest known place for reading behind ``after``."""
         return self._places.take(self, after)
 
     def keep(self, place: Place) -> None:
-        """Somebody may go on here."""
+        """Keep a place at which a later request may go on."""
         self._places.keep(self, place)
 
     def forget_until(self, position: int) -> None:
@@ -111,9 +111,9 @@ class QueueLog:
     # --- reading
 
     def next_rows(self, place: Place, until: int, budget: int = PIECES_AT_ONCE) -> tuple[Rows, int, int]:
-        """What follows at ``place`` up to ``until``, a bounded part of it: (rows, position reached, what is left of ``budget``).
+        """A bounded part of the messages from ``place`` up to ``until``: (rows, position reached, rest of ``budget``).
 
-        ``budget`` is a number of pieces.  ``place`` moves to the position.  Raises NotYet; ``place`` keeps what was read until then.
+        ``budget`` is a number of pieces.  ``place`` moves to the position.  Raises NotYet; ``place`` keeps the rows read so far.
         """
         after = place.position
         horizon = until
@@ -168,11 +168,12 @@ class QueueLog:
         self._core.steps.wait_for(pending)
 
     def _fill(self, name: str, source: Source, after: int, budget: int) -> tuple[int | None, int]:
-        """Read on until it is known what comes next from there: (up to which key that is, None = there is no more, budget)."""
+        """Read on until the next rows of ``source`` are complete: (key up to which they are complete, None = no more rows; rest of
+        ``budget``)."""
         source.ended = False
         while True:
             keys = source.waiting.keys
-            # The last key is kept back: there may be more of it in the next piece.
+            # The last key is kept back: the next piece may have more rows with it.
             if keys and keys[0] < keys[-1]:
                 last = keys[-1]
                 at = len(keys) - 1
@@ -192,7 +193,7 @@ class QueueLog:
             source.waiting = source.waiting.and_then(rows)
 
     def _readable(self, name: str, piece: PagedRows) -> Rows:
-        """What is scheduled comes into memory, and is late when its time has come."""
+        """The rows of a piece without scheduled messages, which come into memory, and are late when their time has come."""
         rows = Rows(piece.keys, piece.ids, piece.buffers, piece.counts, piece.bodies)
         if not piece.scheduled:
             return rows
@@ -212,9 +213,9 @@ class QueueLog:
         return rows.chosen([row for row in range(len(rows.keys)) if row not in left_out])
 
     def read(self, after: int, until: int, max_bytes: int, filter: Filter | None) -> Block:
-        """Messages of (after, until] with at most ``max_bytes`` (one comes however great it is), in one bounded turn.
+        """Messages of (after, until] with at most ``max_bytes`` (but always one, however long), in one bounded turn.
 
-        Raises NotYet when there is not even a part of the answer.
+        Raises NotYet when not even a part of the answer can be read.
         """
         self.used = self._core.clock.monotonic()
         lost = after < self.index.floor
@@ -238,7 +239,7 @@ class QueueLog:
             found = found.and_then(taken)
             room -= size
             if cut is not None:
-                # Those that did not fit are read again from here.
+                # Rows that did not fit are read again from here.
                 place, position = before.moved(cut), cut
                 break
             position = reached
@@ -248,7 +249,7 @@ class QueueLog:
 
     @staticmethod
     def _fitting(rows: Rows, room: int, filter: Filter | None, tries: int, first: bool) -> tuple[Rows, int | None, int]:
-        """As many rows as there is room for: (those, the key after which something was left out, bytes)."""
+        """As many rows as there is room for: (rows, the key after which rows were left out or None, bytes)."""
         cut: int | None = None
         taken = rows
         if filter is not None:

@@ -35,17 +35,17 @@ class Rows:
         return Rows(self.keys[start:end], self.ids[start:end], self.buffers[start:end], counts, bodies)
 
     def chosen(self, rows: list[int]) -> Rows:
-        """These rows, which ascend."""
+        """The rows with these numbers, which ascend."""
         return self if len(rows) == len(self.keys) else self.rearranged(rows)
 
     def rearranged(self, rows: list[int]) -> Rows:
-        """These rows, in this order."""
+        """The rows with these numbers, in this order."""
         counts = {at: self.counts[row] for at, row in enumerate(rows) if row in self.counts} if self.counts else {}
         bodies = {at: self.bodies[row] for at, row in enumerate(rows) if row in self.bodies} if self.bodies else {}
         return Rows([self.keys[row] for row in rows], [self.ids[row] for row in rows], [self.buffers[row] for row in rows], counts, bodies)
 
     def and_then(self, other: Rows) -> Rows:
-        """These rows, and those of ``other`` behind them."""
+        """These rows, followed by the rows of ``other``."""
         if not self.keys:
             return other
         if not other.keys:

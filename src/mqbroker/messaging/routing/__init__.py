@@ -1,4 +1,4 @@
-"""Who gets a message that was sent to an address: bindings, diverts, remote queues, message groups, duplicate ids.
+"""The choice of the queues for a sent message: bindings, diverts, remote queues, message groups, duplicate ids.
 
-Routing chooses.  Nothing is stored or delivered here, and :class:`mqbroker.messaging.core.MessagingCore` does not come in.
+Routing only chooses: this room stores and delivers nothing, and does not import :class:`mqbroker.messaging.core.MessagingCore`.
 """

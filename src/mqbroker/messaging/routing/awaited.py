@@ -1,7 +1,7 @@
-"""Queues of other brokers that a message states before they are known here.
+"""Queues of other brokers that a message names before they are known here.
 
-In a chain a broker that has just started again gets messages for queues behind its other neighbours, of which it has not heard yet.
-Whoever brings such a message waits a while, and what comes behind it, too: so nothing is lost, and the order stays.
+In a chain a restarted broker gets messages for queues behind its other neighbours before it knows these queues.  The link that brings such
+a message waits a while, with all later messages: so no message is lost, and the order stays.
 """
 
 from __future__ import annotations
@@ -18,11 +18,10 @@ if TYPE_CHECKING:
     from mqbroker.messaging.turns.turn import Turn
 
 PATIENCE_SECONDS = 10.0
-"""How long a queue is waited for: a link between brokers is up again long before."""
+"""The time to wait for a queue: a link between brokers is up again long before."""
 
 MISSED_MAX = 1000
-"""Queue ids of other brokers that messages have stated and that were waited for in vain, or whose queues were removed: nobody waits for
-them again."""
+"""Ids of other brokers' queues that were awaited in vain, or whose queues were removed; messages do not wait for these ids again."""
 
 
 class _Awaited:
@@ -32,7 +31,7 @@ class _Awaited:
 
 
 class AwaitedQueues:
-    """By the ids that this broker gives to queues of others."""
+    """The awaited queues, by the ids that this broker gives to queues of others."""
 
     def __init__(self, clock: Clock, turn: Turn) -> None:
         self._clock = clock
@@ -51,11 +50,11 @@ class AwaitedQueues:
         self._release(binding_id)
 
     def gone(self, binding_id: int) -> None:
-        """The queue is removed for good: nobody waits for it."""
+        """The queue is removed for good: messages no longer wait for it."""
         self._do_not_expect(binding_id)
 
     def stop(self) -> None:
-        """End every timer; whoever waits is not woken."""
+        """End every timer, without calling the waiting functions."""
         for awaited in self._awaited.values():
             awaited.timer.cancel()
         self._awaited.clear()
@@ -82,5 +81,5 @@ class AwaitedQueues:
             return
         awaited.timer.cancel()
         for function in awaited.waiting:
-            # Not at once: this may be in the middle of what others do.
+            # Not at once: the caller may be in the middle of other work.
             self._clock.call_later(0, function)

@@ -1,4 +1,5 @@
-"""Groups of bindings: of those with one routing name each message goes to one (Artemis manual, "Server-side message load balancing")."""
+"""Groups of bindings: each message goes to one of the bindings with the same routing name (Artemis manual, "Server-side message load
+balancing")."""
 
 from __future__ import annotations
 
@@ -50,12 +51,13 @@ class BindingsGroup:
         self.name = name
         self.position = position
         self._shared = any(isinstance(each, RemoteBinding) for each in bindings)
-        # What was said for remote queues does not change the choice among queues of this broker.
+        # Without remote queues their load balancing does not change the choice among queues of this broker.
         self._balancing = balancing if self._shared else LoadBalancing.OFF
         self._multicast = multicast
 
     def choose(self, message: Message) -> Queue | RemoteBinding | Divert | None:
-        """Who gets ``message``: the next in turn that is preferred, else the local queue (ON_DEMAND), else the first that would take it."""
+        """The binding that gets ``message``: the next preferred one in turn, else the local queue (ON_DEMAND), else the first that would
+        take it."""
         bindings, balancing = self.bindings, self._balancing
         count = len(bindings)
         start = self.position.value
@@ -96,7 +98,8 @@ class BindingsGroup:
         return True
 
     def constant(self) -> tuple[()] | tuple[Queue | RemoteBinding] | None:
-        """Who gets every message as long as nothing changes, () for nobody; None when that depends on the message or the turn."""
+        """The binding that gets every message as long as nothing changes, () for none; None when the choice depends on the message or the
+        turn."""
         candidates = self._candidates()
         if candidates is None:
             return None
@@ -114,7 +117,7 @@ class BindingsGroup:
         return Rotation(self, preferred) if preferred is not None and len(preferred) > 1 else None
 
     def _candidates(self) -> list[Queue | RemoteBinding] | None:
-        """Those that every message matches; None when that depends on the message."""
+        """The bindings that every message matches; None when that depends on the message."""
         candidates: list[Queue | RemoteBinding] = []
         for binding in self.bindings:
             if isinstance(binding, Queue):
@@ -129,9 +132,9 @@ class BindingsGroup:
         return candidates
 
     def _always_preferred(self, candidates: Sequence[Queue | RemoteBinding]) -> list[Queue | RemoteBinding] | None:
-        """Those that are preferred for every message; None when that depends on the message, or nobody would tell of a change.
+        """The bindings that are preferred for every message; None when that depends on the message, or when a change would not be noticed.
 
-        Consumers that come and go are looked at anew only where other brokers take part.
+        Consumers that come and go cause a new choice only in groups with queues of other brokers.
         """
         preferred = []
         for candidate in candidates:

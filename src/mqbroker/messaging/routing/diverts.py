@@ -17,7 +17,7 @@ from mqclient.wire.properties import BYTE, LONG, STRING
 _ROUTING_TYPES = {"MULTICAST": 0, "ANYCAST": 1}
 
 ROUTING_TYPE_CHOICES = ("STRIP", "PASS", *_ROUTING_TYPES)
-"""What the routing type of a divert may be."""
+"""The choices for the routing type of a divert."""
 
 
 class DivertError(ValueError):
@@ -66,7 +66,7 @@ class Divert:
         return self.filter is None or self.filter.matches(message)
 
     def copy(self, message: Message, message_id: int, address: str, *, transformed: bool = True) -> Message:
-        """``message`` as it goes to ``address``.  Raises MalformedPacketError, and what the transformer raises."""
+        """The copy of ``message`` for ``address``.  Raises MalformedPacketError, and the errors of the transformer."""
         content = message.decoded()
         content.message_id = message_id
         properties = content.properties

@@ -14,7 +14,8 @@ ID_LENGTH_MAX = 128
 
 
 SILENT_ROUNDS = 1000
-"""Who has brought no bridge duplicate id while others brought so many times those that are kept does not come back: its own go first."""
+"""A sender that has brought no bridge duplicate id while others brought this many times the kept number will not come back: its ids go
+first."""
 
 BATCH_MARK = "batch!".encode("utf-16-le")
 """How the duplicate id of a message begins that belongs to a batch, whose name goes up to the next ``!``."""
@@ -23,7 +24,7 @@ _BATCH_END = "!".encode("utf-16-le")
 
 
 def batch_of(duplicate_id: bytes) -> bytes | None:
-    """What all duplicate ids of the same batch begin with; None when the id belongs to none."""
+    """The common beginning of all duplicate ids of a batch; None for an id of no batch."""
     if not duplicate_id.startswith(BATCH_MARK):
         return None
     end = duplicate_id.find(_BATCH_END, len(BATCH_MARK))
@@ -33,31 +34,32 @@ def batch_of(duplicate_id: bytes) -> bytes | None:
 
 
 def remembered(duplicate_id: bytes) -> bytes:
-    """What is kept of a duplicate id."""
+    """The form in which a duplicate id is kept: a long one as its hash."""
     return duplicate_id if len(duplicate_id) <= ID_LENGTH_MAX else hashlib.sha256(duplicate_id).digest()
 
 
 class IdsBySender:
-    """Bridge duplicate ids with a number each.  They begin with the node id of their sender; who has the most loses its oldest first.
+    """Bridge duplicate ids with a number each.  An id begins with the node id of its sender; the sender with the most ids loses its oldest
+    first.
 
-    So a broker whose link was cut finds its last ids here when it comes back, however much others have sent to the address meanwhile (see
-    :data:`SILENT_ROUNDS`).
+    So the last ids of a broker whose link was cut are still here when it comes back, however much others have sent to the address meanwhile
+    (see :data:`SILENT_ROUNDS`).
     """
 
     __slots__ = ("_added", "_count", "_heard", "_last", "_senders", "_silent")
 
     def __init__(self) -> None:
         self._senders: OrderedDict[bytes, OrderedDict[bytes, int]] = OrderedDict()
-        """Those that have ids, by the byte of a node id that differs the most: of some hundred a few share their room.
+        """The ids by sender, told apart by the byte of a node id that differs the most: of some hundred senders a few count as one.
 
-        Who was heard last is the last one.
+        The sender of the latest id is the last entry.
         """
         self._heard: dict[bytes, int] = {}
-        """How many ids had come when they were heard last."""
+        """By sender: the number of ids from all senders when its last one came."""
         self._last: OrderedDict[bytes, int] = OrderedDict()
-        """The one that was heard last."""
+        """The ids of the sender of the latest id."""
         self._silent: OrderedDict[bytes, int] | None = None
-        """One that has been silent for too long, and may have lost its last id by now."""
+        """The ids of a sender that has been silent for too long; it may have lost its last id by now."""
         self._count = 0
         self._added = 0
 
@@ -80,9 +82,9 @@ class IdsBySender:
         ids[duplicate_id] = number
 
     def add_new(self, duplicate_ids: Sequence[bytes], number: int, size: int) -> list[int]:
-        """Add ids that are not there, all different, and after each of them take what is more than ``size``.
+        """Add new ids, all different, and after each remove the oldest beyond ``size``.
 
-        Returns the numbers of what was taken.  So a run leaves behind what its messages would leave one by one.
+        Returns the numbers of the removed ids.  So a run leaves the same ids as its messages one by one.
         """
         gone: list[int] = []
         last: bytes | None = None
@@ -100,7 +102,7 @@ class IdsBySender:
         return gone
 
     def _hear(self, sender: bytes) -> OrderedDict[bytes, int]:
-        """The ids of a sender that brings another one."""
+        """The ids of a sender, to which one is added."""
         ids = self._senders.get(sender)
         if ids is None:
             ids = self._senders[sender] = OrderedDict()
@@ -124,9 +126,9 @@ class IdsBySender:
         return number
 
     def popitem(self, last: bool = False) -> tuple[bytes, int]:
-        """Take the oldest of the sender that has the most, or of the one that was heard last if it has at least its share.
+        """Remove the oldest id of the latest sender if that has at least its share, else of the sender with the most ids.
 
-        Before that those go of whoever has been silent for too long.
+        The ids of a sender that has been silent for too long go before.
         """
         ids = self._silent or self._last
         if not ids or (ids is self._last and len(ids) * len(self._senders) < self._count):
@@ -168,7 +170,7 @@ class DuplicateIdCache:
         return duplicate_id in self._ids
 
     def ids(self) -> list[bytes]:
-        """All ids, oldest first; those of bridges sender by sender."""
+        """All ids, oldest first; ids of bridges sender by sender."""
         return list(self._ids)
 
     def loses_its_batch(self, duplicate_id: bytes) -> bool:
@@ -183,9 +185,9 @@ class DuplicateIdCache:
         return islice(self._ids, start, None)
 
     def restore(self, duplicate_id: bytes, record_id: int) -> None:
-        """An id that the store has kept; called oldest first, and with the same record in a row for those of one record.
+        """Take over a stored id; called oldest first, with the ids of one record in a row.
 
-        After a restart with a smaller size there may be too many: the next id that is added makes those go.
+        After a restart with a smaller size there may be too many ids; the next added id removes the excess.
         """
         if record_id == self._restored:
             self._shared[record_id] = self._shared.get(record_id, 1) + 1
@@ -247,7 +249,7 @@ class DuplicateIdCache:
             self._release(record_id, batch)
 
     def _release(self, record_id: int, batch: StoreBatch) -> None:
-        """One id of a record is forgotten: the last one takes the record along."""
+        """One id of a record is forgotten; the record is deleted with its last id."""
         left = self._shared.get(record_id, 1) - 1
         if left:
             self._shared[record_id] = left

@@ -1,7 +1,7 @@
 """Message groups over a cluster: the seam between routing and the handler that knows where each group goes.
 
-Routing never waits.  Where it is not known yet it raises :class:`~mqbroker.messaging.turns.undecided.Undecided`; whoever sends for a client
-then sends the message again later.
+Routing never waits.  While the place of a group is unknown routing raises :class:`~mqbroker.messaging.turns.undecided.Undecided`; the
+caller then sends the client's message again later.
 """
 
 from __future__ import annotations
@@ -20,4 +20,4 @@ class Grouping(Protocol):
     ticket: int
 
     def select(self, route: Route, message: Message, may_wait: bool) -> Sequence[Binding]:
-        """Who gets ``message``, which has a group id.  Raises Undecided, but only where the sender ``may_wait``."""
+        """The bindings for ``message``, which has a group id.  Raises Undecided, but only if the sender ``may_wait``."""

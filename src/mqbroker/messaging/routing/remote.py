@@ -15,16 +15,16 @@ if TYPE_CHECKING:
     from mqbroker.messaging.queues.queue import Queue
 
 REMOTE_ID_BASE = 1 << 62
-"""Ids of queues of other brokers begin here; those of the store never come so far."""
+"""Ids of queues of other brokers begin here; ids of the store never come so far."""
 NODE_ID_LENGTH = 36
 """Characters of a node id, which ends the cluster name of each of the node's queues."""
 
 
 class LoadBalancing(StrEnum):
-    """What ``message-load-balancing`` says.
+    """The values of ``message-load-balancing``.
 
-    With OFF and OFF_WITH_REDISTRIBUTION no message goes to another broker because of its address; with the latter those that wait here
-    without a consumer do.
+    With OFF and OFF_WITH_REDISTRIBUTION sent messages are not routed to other brokers; with the latter, messages that wait here without a
+    consumer are moved there.
     """
 
     OFF = "OFF"
@@ -43,7 +43,7 @@ class LoadBalancing(StrEnum):
 
 
 class Attention(Enum):
-    """What the consumers of a queue take together: it depends on the message only where all of them have filters."""
+    """The messages that the consumers of a queue take together; SOME_MESSAGES when all consumers have filters."""
 
     NO_MESSAGE = 0
     SOME_MESSAGES = 1
@@ -51,7 +51,7 @@ class Attention(Enum):
 
 
 def attention_of(queue: Queue) -> Attention:
-    """The same of a queue of this broker."""
+    """The Attention of a queue of this broker."""
     attention = Attention.NO_MESSAGE
     for consumer in queue.consumers():
         if consumer.filter is None:
@@ -64,10 +64,10 @@ class BindingOwner(Protocol):
     """The routing table, as the remote bindings see it."""
 
     def remote_changed(self, binding: RemoteBinding) -> None:
-        """The choice between ``binding`` and other queues may have become another one."""
+        """The choice between ``binding`` and other queues may have changed."""
 
     def remote_connected(self, binding: RemoteBinding) -> None:
-        """There is a link again to where its messages go."""
+        """The link for the messages of ``binding`` is up again."""
 
 
 class RemoteBinding:
@@ -127,11 +127,11 @@ class RemoteBinding:
         self.appeared = 0
         self.consumer_count = 0
         self.consumer_filters: dict[str, int] = {}
-        """Consumers by the text of their filter; those without one are not among them."""
+        """Number of consumers by the text of their filter, without consumers that have no filter."""
         self.consumers_told: dict[str | None, int] = {}
         """Consumers by filter (None: without) of which members further away were told; it outlasts :meth:`reset_consumers`."""
         self._filters: dict[str, Filter | None] = {}
-        """These texts read; None for one that cannot be read here, which matches nothing."""
+        """The parsed filters; None for a text that cannot be parsed here, which matches nothing."""
         self.route_key = f"{KEY_ROUTE_TO}{store_and_forward.name}".encode("utf-16-le")
         self.route_value = struct.pack(">q", remote_id)
 
@@ -170,12 +170,12 @@ class RemoteBinding:
                 self._owner.remote_changed(self)
 
     def withdraw(self) -> None:
-        """It is going to be removed later.  As with :meth:`lose_link` nobody is told."""
+        """Mark the binding for a later removal.  As with :meth:`lose_link` the caller tells the routing table."""
         self.withdrawn = True
         self._connected = False
 
     def lose_link(self) -> None:
-        """It is not connected any more.  Nobody is told: who does so to many tells the routing table once for all of them."""
+        """The link is lost.  The caller tells the routing table, once for many bindings."""
         self._connected = False
 
     # --- consumers there
@@ -227,7 +227,7 @@ class RemoteBinding:
 
     @property
     def attention(self) -> Attention:
-        """What the consumers there take together."""
+        """The messages that the consumers there take together."""
         if not self.consumer_count:
             return Attention.NO_MESSAGE
         if not self._filters or self.consumer_count > sum(self.consumer_filters.values()):
@@ -252,7 +252,7 @@ class RemoteBinding:
         return self._filter is None or self._filter.matches(message)
 
     def high_priority(self, message: Message) -> bool:
-        """Is somebody there who would take ``message`` at once?"""
+        """Is there a consumer that would take ``message`` at once?"""
         return self.load_balancing is not LoadBalancing.OFF and self.has_matching_consumer(message)
 
     def __repr__(self) -> str:

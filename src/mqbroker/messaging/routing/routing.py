@@ -1,4 +1,4 @@
-"""Routing: who gets a message that was sent to an address (Artemis manual, chapters on the address model and on clusters)."""
+"""Routing: the queues for a message that was sent to an address (Artemis manual, chapters on the address model and on clusters)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def address_of(binding: Binding) -> str:
 
 
 class Route:
-    """Where the messages of one address (and routing type) go, as long as nobody comes, goes or changes."""
+    """The bindings for the messages of one address (and routing type), valid until a binding or a consumer changes."""
 
     __slots__ = ("_exclusive", "_groups", "_multicast", "fixed", "fixed_remote", "rotation")
 
@@ -53,9 +53,9 @@ class Route:
         self.fixed: tuple[Queue, ...] | None = None
         """The queues, when they are the same for every message, and queues of this broker alone."""
         self.fixed_remote: RemoteBinding | None = None
-        """The remote queue that gets every message, and nobody else does."""
+        """The remote queue that alone gets every message."""
         self.rotation: Rotation | None = None
-        """How queues, some of them remote, take turns, when nobody else gets messages."""
+        """The queues, some of them remote, that take turns, if no other binding gets messages."""
         if not self._exclusive:
             self._find_fixed()
 
@@ -84,15 +84,15 @@ class Route:
         return bool(self._exclusive)
 
     def exclusive(self, message: Message) -> Sequence[Divert]:
-        """The exclusive diverts that take ``message`` away from everybody else."""
+        """The exclusive diverts that take ``message`` away from all other bindings."""
         return [divert for divert in self._exclusive if divert.matches(message)]
 
     def groups(self) -> list[BindingsGroup]:
-        """The groups of bindings of which each gets a message, those with a single queue among them."""
+        """The groups of bindings, each of which gets a message; a single queue is a group, too."""
         return [*(BindingsGroup([queue], Position(), name=queue.name) for queue in self._multicast), *self._groups]
 
     def select(self, message: Message) -> Sequence[Binding]:
-        """Who gets ``message``: queues, remote queues, diverts."""
+        """The queues, remote queues and diverts that get ``message``."""
         if self.fixed is not None:
             return self.fixed
         if self._exclusive:
@@ -116,7 +116,7 @@ def _by_routing_name(bindings: Sequence[Binding]) -> dict[tuple[int, str], list[
             key = _local_key(binding)
         elif isinstance(binding, RemoteBinding):
             key = (MULTICAST, binding.routing_name)
-            # Whether a remote queue with the name of its address is an anycast one nobody says: the queues here tell.
+            # A remote queue with the name of its address may be anycast or multicast: the queues here decide which.
             if binding.routing_name == binding.address and ((ANYCAST, binding.address) in local or key not in local):
                 key = (ANYCAST, binding.address)
         elif binding.exclusive:
@@ -133,9 +133,9 @@ def _local_key(queue: Queue) -> tuple[int, str]:
 
 
 class RoutingTable:
-    """What is bound to which addresses, wildcard addresses included: queues, queues of other brokers, diverts.
+    """All bindings by address, wildcard addresses included: queues, queues of other brokers, diverts.
 
-    ``remote_changed`` is told of remote queues that come (True) and go.  ``grouping`` decides for messages with a group id, if the
+    ``remote_changed`` is called with remote queues that come (True) and go.  ``grouping`` decides for messages with a group id, if the
     configuration has a grouping handler.
     """
 
@@ -155,7 +155,7 @@ class RoutingTable:
         self._remote_groups: dict[tuple[str, str], list[RemoteBinding]] = {}
         """The same by address and routing name: a topic may have thousands."""
         self._balancing: dict[str, LoadBalancing] = {}
-        """By address that has remote queues: what the one said that was added last."""
+        """By address with remote queues: the load balancing of the remote queue added last."""
         self.version = 0
         """Rises at every change of a binding, an address or their settings."""
 
@@ -173,7 +173,7 @@ class RoutingTable:
             bound.remove(binding)
             if not bound:
                 del self._exact[address]
-            # Temporary queues have new names each time: nothing stays of those that are gone.
+            # Temporary queues have new names each time: drop the position of a removed one.
             name = _local_key(binding)[1] if isinstance(binding, Queue) else binding.routing_name
             if not bound or name != address:
                 self._positions.pop((address, name), None)
@@ -197,7 +197,7 @@ class RoutingTable:
         self._remote_changed(binding, True)
 
     def unbind_remote(self, binding: RemoteBinding) -> None:
-        """It is no longer there."""
+        """Remove ``binding``."""
         if self._remotes.get(binding.cluster_name) is binding:
             del self._remotes[binding.cluster_name]
             key = binding.address, binding.routing_name
@@ -233,7 +233,7 @@ class RoutingTable:
         return None if found is None or found.withdrawn else found
 
     def remote_bindings(self) -> Iterable[RemoteBinding]:
-        """All that were told of as added and not as removed, those among them that are withdrawn."""
+        """All remote queues that were added and not removed, withdrawn ones too."""
         return self._remotes.values()
 
     def remote_bound(self, address: str) -> list[RemoteBinding]:
@@ -247,7 +247,7 @@ class RoutingTable:
         return [binding for binding in self._remote_groups.get((address, routing_name), ()) if not binding.withdrawn]
 
     def remote_by_id(self, address: str, binding_id: int) -> RemoteBinding | None:
-        """The one with the id that this broker gave it, among those of ``address``."""
+        """The remote queue of ``address`` with this id, which this broker gave it."""
         return next((binding for binding in self.remote_bound(address) if binding.binding_id == binding_id), None)
 
     def balancing(self, address: str) -> LoadBalancing:
@@ -255,7 +255,7 @@ class RoutingTable:
         return self._balancing.get(address, LoadBalancing.OFF)
 
     def consumers_changed(self, queue: Queue) -> None:
-        """A consumer of ``queue`` came or went: other brokers' queues may get what it got, or the reverse."""
+        """A consumer of ``queue`` came or went: the choice between ``queue`` and other brokers' queues may change."""
         address = queue.definition.address
         if address in self._balancing or any(
             isinstance(each, RemoteBinding) and matches_binding(each.address, address, self._wildcards) for each in self._patterns
@@ -280,11 +280,12 @@ class RoutingTable:
         return [binding for binding in self._bindings(address) if isinstance(binding, Queue)]
 
     def reaches(self, address: str) -> bool:
-        """Is anything bound that messages of ``address`` may reach?"""
+        """Is there a binding that messages of ``address`` may reach?"""
         return next(self._bindings(address), None) is not None
 
     def covered(self, pattern: str) -> list[Queue]:
-        """Every queue of an address that ``pattern``, an address or a wildcard address, stands for, and those that it may reach itself."""
+        """Every queue of the addresses that ``pattern``, an address or a wildcard address, stands for, and the queues that messages to
+        ``pattern`` may reach."""
         queues = self.bound(pattern)
         if is_wildcard(pattern, self._wildcards):
             for address, bound in self._exact.items():
@@ -304,7 +305,8 @@ class RoutingTable:
         return route
 
     def select(self, route: Route, message: Message, may_wait: bool = False) -> Sequence[Binding]:
-        """Who of ``route`` gets ``message``.  Raises Undecided where the sender ``may_wait`` for the decision about its group."""
+        """The bindings of ``route`` that get ``message``.  Raises Undecided if the sender ``may_wait`` for the decision about the message's
+        group."""
         if self.grouping is None or not has_group(message):
             return route.select(message)
         return self.grouping.select(route, message, may_wait)
@@ -328,6 +330,6 @@ def _reachable(binding: Binding, routing_type: int | None, queue_name: str | Non
     if isinstance(binding, RemoteBinding):
         if queue_name is not None:
             return binding.queue_name == queue_name
-        # A queue whose routing name is not its address is a multicast one; of the others nobody says what they are.
+        # A remote queue whose routing name is not its address is multicast; the type of other remote queues is unknown.
         return routing_type != ANYCAST or binding.routing_name == binding.address
     return queue_name is None or binding.exclusive

@@ -1,4 +1,4 @@
-"""One turn of the event loop: what it has to deliver, write and answer at its end, and long work that is done in steps over many turns.
+"""One turn of the event loop, with the deliveries, writes and answers at its end, and long work that is done in steps over many turns.
 
-Of the store only the contract (:mod:`mqbroker.messaging.ports`) comes in; queues do not.
+This room imports only the contract of the store (:mod:`mqbroker.messaging.ports`), and no queues.
 """

@@ -9,9 +9,9 @@ from mqbroker.messaging.ports import Store
 
 
 class OperationContext:
-    """Runs what a session caused (deliveries, replies) in the order in which it asked for it, each after its work is durable.
+    """Runs the effects of a session's requests (deliveries, replies) in the order of the requests, each after its work is durable.
 
-    A non-durable send waits behind an earlier durable one of the same session, and for nobody else.
+    A non-durable send waits for an earlier durable one of the same session, but not for other sessions.
     """
 
     __slots__ = ("_last_ticket", "_store", "_waiting")

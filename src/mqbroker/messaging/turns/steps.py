@@ -1,4 +1,4 @@
-"""Work on many messages, in steps: nobody has to wait until a queue with a million messages is looked through or emptied."""
+"""Work on many messages, in steps: other work does not wait until a queue with a million messages is looked through or emptied."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 Steps = Generator[int, None, T]
-"""Work that may be interrupted wherever it yields the number of messages looked at since then.  What it returns is its result."""
+"""Work that may be interrupted at each yield, which gives the number of messages looked at since the last one.  The return value is the
+result."""
 
 
 def run_to_end(steps: Steps[T]) -> T:
@@ -31,9 +32,9 @@ def run_to_end(steps: Steps[T]) -> T:
 
 
 class StepwiseWork:
-    """Does what is to be done in steps: so many messages or so much time in one turn, then everybody else comes first.
+    """Runs work in steps: a number of messages or a time in one turn, then all other work comes first.
 
-    One piece of work comes after the other: they may be about the same messages.
+    Pieces of work run one after the other, as they may be about the same messages.
     """
 
     def __init__(self, turn: Turn, clock: Clock) -> None:
@@ -46,14 +47,15 @@ class StepwiseWork:
     def start(self, steps: Steps[Any], done: Callable[[Any, Exception | None], object]) -> None:
         """Begin at once, unless other work is under way.
 
-        ``done`` gets the result, or what was raised; it may be called before this returns.
+        ``done`` is called with the result or the exception, perhaps before this method returns.
         """
         self._waiting.append((steps, done))
         if len(self._waiting) == 1:
             self._step()
 
     def wait_for(self, pending: NotYet) -> None:
-        """For the work in hand: it goes on, after what it yields next, only when that is there.  Work of others cannot: raises it."""
+        """Let the running work go on, after its next yield, only when ``pending`` is there.  Outside of stepwise work raises
+        ``pending``."""
         if not self._busy:
             raise pending
         self._pending = pending

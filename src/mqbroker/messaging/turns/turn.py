@@ -1,4 +1,4 @@
-"""A turn of the event loop: what many packets cause is done once, at its end.
+"""A turn of the event loop: the effects of many packets are carried out together, at its end.
 
 Queues that got messages or ready consumers deliver once, and outputs (connections) write once.
 """
@@ -21,7 +21,7 @@ class Deliverable(Protocol):
 
 
 class Output(Protocol):
-    """Something that writes what it has gathered.  ``flush_due`` is true while it waits for the end of the turn."""
+    """A writer of gathered output.  ``flush_due`` is true while the output waits for the end of the turn."""
 
     flush_due: bool
 
@@ -39,7 +39,7 @@ SCAN_STEP = 16
 
 
 class ScanBudget:
-    """What one turn may spend on looking at messages that nobody may get: a filter over a million messages must not stop the loop.
+    """The number of messages that one turn may look at in vain: a filter over a million messages must not stop the loop.
 
     ``left`` is the number of messages; 0 = the search goes on in a later turn.
     """
@@ -53,7 +53,7 @@ class ScanBudget:
         self.left = SCANNED_MAX
 
     def take(self) -> int:
-        """How many messages may be looked at before asking again; what is not used is added to ``left`` again."""
+        """How many messages may be looked at before the next call; the caller adds unused ones to ``left``."""
         if self.left <= self._check_at:
             now = self._clock.monotonic()
             if self._check_at == SCANNED_MAX:
@@ -78,8 +78,8 @@ class ScanBudget:
 class Turn:
     """Gathers work until :meth:`end`.
 
-    Entry points of the broker (bytes received, a timer, a written batch) call :meth:`run`; whoever marks something outside of one gets
-    an end of its own right after.
+    Entry points of the broker (bytes received, a timer, a written batch) call :meth:`run`; a mark outside of a run gets an end of its own
+    right after.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -96,9 +96,9 @@ class Turn:
         self._continued = False
         self.scan = ScanBudget(clock)
         self.ended: Event[()] = Event()
-        """Everybody has been served: the store may write what the turn has caused."""
+        """All queues and outputs have been served: the store may write the work of the turn."""
         self.failed: Event[Exception] = Event()
-        """The first failure of a turn, told when everybody else has been served.  While nobody listens it is raised."""
+        """The first failure of a turn, told when all others have been served; raised if there is no listener."""
 
     def run(self, function: Callable[..., object], *args: Any) -> None:
         """Call ``function`` and end the turn, also when it raises."""
@@ -144,7 +144,7 @@ class Turn:
                 self._schedule()
 
     def end(self) -> None:
-        """Deliver and write.  Deliveries may mark further queues; those are served too."""
+        """Deliver and write.  Deliveries may mark further queues, which are served too."""
         self.active = True
         failure: Exception | None = None
         try:

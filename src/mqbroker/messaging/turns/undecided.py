@@ -9,10 +9,10 @@ def _nothing() -> None: ...
 
 
 class Undecided(Exception):
-    """A request cannot be carried out before something is decided, such as where its message goes.  Nothing has happened.
+    """A request cannot be carried out before a decision, such as the place of a message group.  The request has changed nothing.
 
-    ``when_known(function)`` calls it once to try again.  ``withdraw`` is called when whoever asked has gone; it does nothing once the
-    request was carried out.
+    ``when_known(function)`` has ``function`` called once, to try again.  ``withdraw`` is called when the client has gone, and does nothing
+    after the request was carried out.
     """
 
     def __init__(self, when_known: Callable[[Callable[[], object]], object], withdraw: Callable[[], object] = _nothing) -> None:
