@@ -1,4 +1,4 @@
-"""Opening a connection for a command: which URL, which user, and what to say when it fails."""
+"""Opening a connection for a command: its URL and user, and the text of a failure."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def broker_url(options: ConnectionOptions) -> str:
 def acceptor_url(file: Path, name: str) -> str | None:
     """The URL for clients on this machine of the acceptor (or else connector) ``name`` in a broker.xml; None when there is none.
 
-    A file that cannot be read, and a URL with a ``${…}`` in it, count as none: the broker itself will tell what is wrong with them.
+    A file that cannot be read, and a URL with ``${…}`` in it, count as none: the broker itself reports such errors.
     """
     from lxml import etree
 

@@ -1,4 +1,4 @@
-"""``python -m mqbroker.cli.daemon``: twistd in the foreground with the mqbroker plugin.  What ``mqbroker run`` turns into."""
+"""``python -m mqbroker.cli.daemon``: twistd in the foreground with the mqbroker plugin.  ``mqbroker run`` becomes this process."""
 
 from __future__ import annotations
 

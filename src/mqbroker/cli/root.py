@@ -154,7 +154,7 @@ def help_command(context: click.Context, path: tuple[str, ...]) -> None:
 
 
 def run_command_line(arguments: Sequence[str] | None = None) -> None:
-    """Run the command in ``arguments`` (default: those of the process) and exit with its status."""
+    """Run the command in ``arguments`` (default: the process's arguments) and exit with its status."""
     sys.exit(invoke(arguments))
 
 

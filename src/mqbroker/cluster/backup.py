@@ -30,7 +30,8 @@ log = Logger(namespace="mqbroker.cluster")
 
 
 class AnnouncedBackup:
-    """``own`` is how clients will reach this broker, ``places`` gives those where members of the cluster may be."""
+    """Announces this broker to the cluster as a backup.  ``own`` is the connector for its clients; ``places`` gives the connectors at which
+    members of the cluster may be."""
 
     def __init__(
         self,

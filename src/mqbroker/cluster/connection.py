@@ -45,7 +45,7 @@ _LOCAL_PARAMETERS = frozenset(("localAddress", "localPort"))
 
 
 MakeLink = Callable[["ClusterConnection", Member], Link]
-"""Makes the bridge to a member, which tells the member what becomes of it."""
+"""Makes the bridge to a member; the bridge tells the member when its state changes."""
 
 
 class ClusterConnection:

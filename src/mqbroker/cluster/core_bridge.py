@@ -178,8 +178,8 @@ class CoreBridge:
 class CoreBridges:
     """All core bridges of a broker (a :class:`~mqbroker.server.bridge_port.BridgePort`).
 
-    ``connectors`` are those of broker.xml by name.  ``discovery`` takes the name of a discovery group and returns a function for the
-    connectors that the group has found, None for an unknown group.
+    ``connectors`` are the connectors of broker.xml by name.  ``discovery`` takes the name of a discovery group and returns a function for
+    the connectors that the group has found, None for an unknown group.
     """
 
     def __init__(

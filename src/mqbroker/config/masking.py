@@ -96,7 +96,7 @@ def hash_password(password: str, salt: bytes) -> str:
 
 
 def verify_password(password: str, stored: str) -> bool:
-    """Whether ``password`` is what a users file has ``stored``, hashed or plain.  Raises :class:`MaskingError` for a damaged hash."""
+    """Is ``password`` the password that a users file has ``stored``, hashed or plain?  Raises :class:`MaskingError` for a damaged hash."""
     hashed = unwrap(stored)
     if hashed is None:
         return hmac.compare_digest(password.encode(), stored.encode())

@@ -40,9 +40,9 @@ class Loaded:
 def load_configuration(path: str, read_file: ReadFile, substitutions: Mapping[str, str], property_files: Sequence[str] = ()) -> Loaded:
     """Read the broker.xml at ``path``.
 
-    ``read_file`` reads any file by path.  ``substitutions`` are what ``${name}`` stands for: system properties, then environment
-    variables; those that begin with ``system-property-prefix`` override elements.  ``property_files`` (``.properties`` or ``.json``)
-    override elements before that.  Raises :class:`ConfigurationError`.
+    ``read_file`` reads any file by path.  ``substitutions`` are the values for ``${name}``: system properties, then environment variables;
+    names that begin with ``system-property-prefix`` override elements.  ``property_files`` (``.properties`` or ``.json``) override elements
+    before that.  Raises :class:`ConfigurationError`.
     """
     findings = Findings()
     tree = TreeReader(read_file, substitutions, findings)
@@ -62,7 +62,7 @@ def load_configuration(path: str, read_file: ReadFile, substitutions: Mapping[st
 def parse_configuration(
     text: str | bytes, name: str = "broker.xml", substitutions: Mapping[str, str] | None = None, read_file: ReadFile | None = None
 ) -> Loaded:
-    """Read a configuration from a text.  ``name`` is what messages call it.  Raises :class:`ConfigurationError`."""
+    """Read a configuration from a text, which messages call ``name``.  Raises :class:`ConfigurationError`."""
     findings = Findings()
     root = TreeReader(read_file or _no_files, substitutions or {}, findings).parse(text, name)
     findings.check()

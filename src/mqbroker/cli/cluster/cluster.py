@@ -1,4 +1,4 @@
-"""``mqbroker cluster``: members, links, and what waits for whom."""
+"""``mqbroker cluster``: members, links, and the messages that wait for members."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ class Link:
 
 @dataclass(slots=True)
 class Node:
-    """One member.  ``error`` says why it was not asked or did not answer; then only ``node_id`` and ``place`` are known."""
+    """One member.  ``error`` tells why the member was not asked or did not answer; then only ``node_id`` and ``place`` are known."""
 
     node_id: str
     place: str
@@ -120,9 +120,9 @@ def rows(broker: Management, resource: str, operation: str, options: str = "") -
 def each_member(
     connection: ConnectionOptions, broker: Management, opened: Open, ask: Callable[[Management], T]
 ) -> Iterator[tuple[str, str, T | CommandError]]:
-    """Node id and place of each member, that of ``broker`` first, and what ``ask`` gives; the error where another one does not answer.
+    """Node id and place of each member, ``broker`` first, and the result of ``ask``, or the error of another member that does not answer.
 
-    The others are reached where they announce themselves, with the login and the parameters of ``connection``.
+    Other members are reached at their announced places, with the login and the parameters of ``connection``.
     """
     node_id = str(broker.attribute("broker", "NodeID"))
     members = topology(broker)

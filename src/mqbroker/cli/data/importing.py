@@ -61,7 +61,7 @@ class Importer:
     def run(self, file: Path, sort: bool, imported: Callable[[], None]) -> Counts:
         """Import the whole file; ``imported`` is called after each message.
 
-        Raises :class:`CommandError` for a file that cannot be read, naming the line; what was committed before stays.
+        Raises :class:`CommandError` for a file that cannot be read, naming the line; messages committed before stay.
         """
         try:
             with file.open("rb") as stream:

@@ -44,7 +44,7 @@ def find_folders(
     large_messages: Path | None,
     paging: Path | None = None,
 ) -> DataFolders:
-    """The folders that the options name, and for the others those of broker.xml.  Raises :class:`BadUsage`."""
+    """The folders of the options; folders without an option are those of broker.xml.  Raises :class:`BadUsage`."""
     if data is not None:
         found = DataFolders(data / "journal", data / "bindings", data / "large-messages")
     elif journal is not None and bindings is not None:

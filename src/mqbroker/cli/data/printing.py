@@ -16,7 +16,7 @@ from mqclient.wire.message import CoreMessage, decode_headers, decode_message, u
 
 
 def print_journals(folders: DataFolders, out: TextIO, *, safe: bool, bindings: bool, journal: bool) -> None:
-    """Print all records, then what they add up to.  ``safe`` leaves out properties, bodies and duplicate ids."""
+    """Print all records, then the state that they result in.  ``safe`` leaves out properties, bodies and duplicate ids."""
     images = find_images(LocalFileSystem(), str(folders.journal), str(folders.bindings))
     if images.bindings.node_id is not None:
         out.write(f"Server's ID={images.bindings.node_id.hex()}\n")

@@ -1,7 +1,7 @@
 """Salvage of a damaged journal into a new one (``mqbroker data recover``).
 
-Every frame whose checksum holds is taken, in order, whatever stands between.  What an unreadable frame said is lost: messages in it, and
-acknowledgements in it, so that messages which were consumed may come again.
+Every frame with a correct checksum is taken, in order; damaged bytes between are skipped.  The contents of an unreadable frame are lost:
+its messages, and its acknowledgements, so that consumed messages may come again.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ WRITE_SIZE: Final = 8 * 1024 * 1024
 
 
 def salvage(folders: DataFolders) -> SalvagedState:
-    """Read what can be read of both journals.  Changes nothing."""
+    """Read all readable records of both journals.  Changes nothing."""
     return salvage_state(LocalFileSystem(), folders.settings())
 
 
 def write_journal(found: SalvagedState, source: DataFolders, target: DataFolders, unwritten_max: int = WRITE_SIZE) -> None:
-    """Write what was read into a new store in empty folders, with copies of the large bodies; it is on the disk when this returns.
+    """Write the salvaged state into a new store in empty folders, with copies of the large bodies; all is on the disk when this returns.
 
-    ``unwritten_max`` is how many bytes gather before they are written and synced.
-    Empties ``found.state``.  Raises :class:`CommandError` when the store cannot be made or written.
+    ``unwritten_max`` is the number of bytes that gather before they are written and synced.  Empties ``found.state``.  Raises
+    :class:`CommandError` when the store cannot be made or written.
     """
     file_system = LocalFileSystem()
     here = _Here()

@@ -1,12 +1,12 @@
-"""Messages in Artemis's XML format: what ``artemis data exp`` writes and ``artemis data imp`` reads.
+"""Messages in Artemis's XML format, which ``artemis data exp`` writes and ``artemis data imp`` reads.
 
 A message is an element with its headers as attributes, its properties as elements with a type, and its body in base64 (the URL-safe
-alphabet).  The body is that of the encoded message, whatever its type; the body of a large message is cut into pieces, each in a CDATA
-section of its own with base64 of its own.  Durability is not in the format: what is imported is durable.
+alphabet).  The body is the body of the encoded message, of any type; the body of a large message is cut into pieces, each in a CDATA
+section of its own with base64 of its own.  The format lacks durability: imported messages are durable.
 
-What Artemis writes oddly is read and written alike: a property without a value is ``bytes`` with the value ``_AMQ_NULL``, and a char has no
-type.  Text that XML cannot hold (control characters) is
-written in base64 under the attribute's name with ``-base64`` behind it, which is ours.
+Odd forms of Artemis are read and written alike: a property without a value is ``bytes`` with the value ``_AMQ_NULL``, and a char has no
+type.  Text that XML cannot hold (control characters) is written in base64 under the attribute's name with ``-base64`` behind it, which is
+our own addition.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ _CONFIGURATION: Final = """<?xml version="1.0" encoding="UTF-8"?>
 
 
 class Node:
-    """One broker.  Its port is held as long as this object is not closed, so that it comes back to the same one."""
+    """One broker.  Its port is held until this object is closed, so that a restarted broker has the same port."""
 
     def __init__(self, number: int, folder: Path) -> None:
         self.name = f"node{number}"

@@ -1,4 +1,4 @@
-"""``mqbroker demo cluster``: three brokers, what flows between them, and the proof that nothing is lost or doubled."""
+"""``mqbroker demo cluster``: three brokers, the messages between them, and the proof that no message is lost or doubled."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 NODES: Final = 3
 STILL_SECONDS: Final = 30.0
-"""At the end: how long nothing may arrive before what is missing counts as lost."""
+"""At the end: the time without arrivals after which missing messages count as lost."""
 DOUBT_SECONDS: Final = 3.0
 """The same where everything was read, but some of it in a transaction whose end is not known: it may come again."""
 TRAFFIC_SECONDS: Final = 30.0
@@ -95,7 +95,7 @@ def _show(nodes: list[Node], seconds: float | None, live: bool, kill: bool) -> s
 
 
 def _await_traffic(screen: Screen) -> None:
-    """The time counts from when messages go from one broker to another; what keeps them from it is shown after a while."""
+    """Wait until messages go from one broker to another, when the time begins to count; after a while the obstacle is shown."""
     deadline = time.monotonic() + TRAFFIC_SECONDS
     while not screen.flowing() and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -117,7 +117,7 @@ class _Run:
         return time.monotonic() - self._began
 
     def goes_on(self) -> bool:
-        """Do what is due; False when the time is over."""
+        """Do the work that is due; False when the time is over."""
         while self._steps and self.seconds >= self._steps[0][0]:
             self.toggle(self._steps.pop(0)[1])
         return self.limit is None or self.seconds < self.limit

@@ -1,4 +1,4 @@
-"""The producers and consumers of ``mqbroker demo cluster``, and the account of what they wrote and read.
+"""The producers and consumers of ``mqbroker demo cluster``, and the account of written and read messages.
 
 A producer counts a message as sent when its broker has confirmed it; a send whose answer was lost is repeated with the same duplicate id
 until it is confirmed.  A consumer counts a message as read when its transaction is committed.
@@ -88,7 +88,7 @@ class Ledger:
             return sum(self.sent.values()), len(self.read.keys() | self.doubtful)
 
     def complete(self) -> bool:
-        """Was everything that was sent read for sure?  What is in doubt may come again."""
+        """Was every sent message surely read?  Messages in doubt may come again."""
         with self.lock:
             return len(self.read) >= sum(self.sent.values())
 
@@ -139,7 +139,7 @@ class Worker(threading.Thread):
         return self._ending.is_set()
 
     def work(self) -> None:
-        """One connection's worth of work."""
+        """Work until the connection ends."""
         raise NotImplementedError
 
     @contextmanager

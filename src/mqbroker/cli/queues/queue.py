@@ -114,7 +114,7 @@ def purge(connection: ConnectionOptions, name: str | None) -> None:
 
 
 def _report(operation: Callable[[], object], verb: str, name: str) -> None:
-    """Print what was done as the ``artemis`` command does: with the line about the queue, if the broker tells of it."""
+    """Print the result as the ``artemis`` command does: with the line about the queue, if the broker has sent it."""
     with failing(f"Failed to {verb} {name if verb == 'update' else f'queue {name}'}. Reason: "):
         described = operation()
     line = _line(described) if isinstance(described, str) and described else f"Queue {name}"

@@ -108,7 +108,7 @@ def stat(
 
 
 def _print(found: dict[str, Any], nodes: dict[str, str], max_width: int, one_line: bool) -> None:
-    """The table, with a column for each of ``nodes`` (name by node id), and what is not in it."""
+    """Print the table, with a column for each of ``nodes`` (name by node id), and a line about queues that are not in it."""
     lines = [
         [*(str(entry.get(key, "")) for key in _COLUMNS.values()), *(str(entry["nodes"].get(node, "")) for node in nodes)]
         for entry in found["data"]

@@ -34,9 +34,9 @@ def selected(found: Iterable[dict[str, Any]], max_rows: int, internal: bool) -> 
 def clustered_queues(
     connection: ConnectionOptions, broker: Management, opened: Open, wanted: Mapping[str, str], include_management: bool
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """The queues with sums over all members, and what each node has of their messages; and who was asked, and did not answer.
+    """The queues with sums over all members and with the share of each node; and the nodes, also those that did not answer.
 
-    ``wanted`` is a filter as of ``listQueues``; it is about the sums.
+    ``wanted`` is a filter as of ``listQueues``, applied to the sums.
     """
     sums: dict[tuple[str, str], dict[str, Any]] = {}
     nodes: list[Node] = []

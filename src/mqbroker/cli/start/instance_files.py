@@ -1,7 +1,7 @@
 """The texts of a new instance folder: configuration, users, start scripts.
 
 The layout is that of ``artemis create`` (Artemis manual, "Using the Server"); files that only a Java process reads (logging, the web
-console) are left out.  ``tests/unit/cli/start/test_instance_files.py`` holds that the configuration reader accepts what is written here.
+console) are left out.  ``tests/unit/cli/start/test_instance_files.py`` checks that the configuration reader accepts these texts.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ def run(
     if verbose:
         click.echo(f"twistd -n --pidfile= mqbroker {' '.join(arguments)}")
     sys.stdout.flush()
-    # The process becomes the broker: same process id for whoever started it, and nothing of the command line stays in memory.
+    # The process becomes the broker: the starting program keeps the process id, and no memory of the command line is left.
     os.execv(sys.executable, [sys.executable, "-m", "mqbroker.cli.daemon", *arguments])
 
 

@@ -163,7 +163,7 @@ def _take(message: Message, tally: Tally, writer: MessageWriter | None, talk: bo
 
 
 def describe(message: Message) -> str:
-    """One line about a message: its text, or what it is."""
+    """One line about a message: its text, or its kind."""
     body = message.body
     if isinstance(body, str):
         return body

@@ -80,9 +80,9 @@ class Pause:
 
 
 class Load:
-    """One run of such a command: its options, its threads, and the summary at its end.
+    """One run of a load command: its options, its threads, and the summary at its end.
 
-    ``batch`` is the number of messages in a transaction, 0 for none; ``talk``: tell of every message.
+    ``batch`` is the number of messages in a transaction, 0 without transactions; ``talk``: print a line for every message.
     """
 
     def __init__(
@@ -146,7 +146,7 @@ class Load:
         return tallies, seconds
 
     def report(self, tallies: list[Tally], seconds: float, verb: str, what: str) -> None:
-        """Print what each thread did, then rate and latency.  Raises :class:`CommandError` when a thread failed."""
+        """Print the work of each thread, then rate and latency.  Raises :class:`CommandError` when a thread failed."""
         result: dict[str, Any] = summary(tallies, seconds)
         if self.as_json:
             print_json(result | {"threads": [{"name": tally.label, "messages": tally.count} for tally in tallies]})
@@ -163,7 +163,7 @@ class Load:
 
 
 def load(command: Callable[Concatenate[Load, P], R]) -> Callable[..., R]:
-    """``--json`` and the options of the connection; with those of :data:`load_options` they become the first argument."""
+    """Adds ``--json`` and the options of the connection; together with :data:`load_options` they become the first argument."""
     names = ("destination", "message_count", "threads", "sleep", "batch", "as_json")
 
     @functools.wraps(command)

@@ -77,7 +77,7 @@ def summary(tallies: Iterable[Tally], seconds: float) -> dict[str, object]:
 
 
 def summary_lines(result: dict[str, object], what: str) -> list[str]:
-    """``summary`` for a person; ``what`` says what the latency is the time of."""
+    """``summary`` as lines of text; ``what`` names the step whose latency was measured."""
     latency = result["latencyMs"]
     assert isinstance(latency, dict)
     return [

@@ -1,1 +1,2 @@
-"""A link that is kept up to one other broker, and what goes over it: contact, bridge, forwarder.  Members and topology do not come in."""
+"""A link that is kept up to one other broker: contact, bridge, and the forwarder of messages.  This room does not import members and
+topology."""

@@ -69,7 +69,7 @@ class BridgeEvents(Protocol):
         """There will be another attempt."""
 
     def lost(self, reason: MQError, disconnect: DisconnectReceived | None) -> None:
-        """The established link is gone; ``disconnect`` is what the peer said, None when it just went.  The bridge tries again."""
+        """The established link is gone; ``disconnect`` is the peer's notice, None without one.  The bridge tries again."""
 
     def gave_up(self) -> None:
         """The attempts are used up."""
@@ -298,7 +298,7 @@ class Bridge:
             self._machine.connected()
 
     def _candidates(self) -> list[TransportConfiguration]:
-        """The connectors to try now: for a while only those of the lost broker, then all in turn."""
+        """The connectors to try now: for a while only the lost broker's, then all in turn."""
         same_node = self._settings.reconnect_attempts_same_node
         if self._established and self._last and (same_node < 0 or self._failures < same_node):
             return self._last

@@ -243,8 +243,8 @@ class Forwarder:
     def _not_taken(self, reference: Reference, error: MQError) -> None:
         """The target does not have the message.
 
-        A full address fails the link, which tries again later.  Anything else concerns this one message: it is put aside for a while, so
-        that others go on, and after the attempts that its address allows it goes to the dead letter address, if there is one.
+        A full address fails the link, which tries again later.  Other errors concern only this message: it is put aside for a while, so
+        that later ones go on; after the attempts that its address allows, it goes to the dead letter address, if there is one.
         """
         if isinstance(error, UnblockedError):
             return  # the link is gone: the bridge is going to detach

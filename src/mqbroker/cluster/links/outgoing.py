@@ -43,8 +43,8 @@ _TABLE_HEAD = 5
 class Outgoing:
     """One message on its way to another broker.
 
-    ``parts`` are the encoded message of ``size`` bytes; with ``read`` it is a large one: the parts are its headers-and-properties block,
-    and the body has ``body_size`` bytes (``was_large``: it came as a large one).  ``address`` is where it goes.
+    ``parts`` are the encoded message of ``size`` bytes.  A large message has ``read``: its ``parts`` are headers and properties, and its
+    body has ``body_size`` bytes (``was_large``: the message arrived as a large one).  ``address`` is the target address.
     """
 
     __slots__ = ("address", "body_size", "parts", "read", "size", "was_large")
@@ -137,7 +137,7 @@ def assemble(
     count: int,
     min_large_message_size: int,
 ) -> Outgoing:
-    """The message with entries left out (``cuts``: where each begins and ends), and ``count`` others, encoded, added at the end.
+    """The message without some property entries (``cuts``: begin and end of each), and with ``count`` encoded entries added at the end.
 
     ``head``, if any, replaces what is between the body and the properties.
     """
@@ -178,11 +178,11 @@ def node_id_bytes(node_id: str) -> bytes:
 
 
 def link_id(node_id: str, queue_name: str, connections: Sequence[ClusterConnectionConfiguration]) -> bytes:
-    """The 16 bytes with which the duplicate ids of a link begin that serves the store-and-forward queue ``queue_name``.
+    """The first 16 bytes of the duplicate ids of the link for the store-and-forward queue ``queue_name``.
 
-    These are the node id for the links of the first of the broker's cluster ``connections``, and others for those of the further ones: a
-    message may take one way to some queues of a broker, and another way to the others, and must be known there as two.  Raises ValueError
-    when ``node_id`` is none.
+    The links of the broker's first cluster connection use the node id, those of each other connection another prefix: a message may reach
+    some queues of a broker over one connection and other queues over another, and must count there as two.  Raises ValueError when
+    ``node_id`` is no node id.
     """
     raw = node_id_bytes(node_id)
     if any(queue_name.endswith("sf." + store_and_forward_end(each.name, queue_name[-NODE_ID_LENGTH:])) for each in connections[1:]):
@@ -216,7 +216,7 @@ class CoreBridgeMessages:
         self._transform = transform
 
     def __call__(self, message: Message) -> Outgoing:
-        """Raises MalformedPacketError, and whatever the transformer raises."""
+        """Raises MalformedPacketError, and the errors of the transformer."""
         message_id = message.message_id
         if self._transform is not None:
             message = Message.of(self._transform(message.decoded()), message.large)

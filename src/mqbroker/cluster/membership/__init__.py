@@ -1,4 +1,4 @@
 """The members of a cluster: discovery, topology, the connection of each member, votes.
 
-The cluster connection that all of them belong to does not come in: each part has a protocol of what it needs of it.
+This room does not import the cluster connection; each part has a protocol with the methods that it needs from it.
 """

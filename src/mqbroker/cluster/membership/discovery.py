@@ -74,7 +74,7 @@ class DiscoveryGroup:
             self._notify("DISCOVERY_GROUP_STARTED", {"name": (STRING, self.name)})
 
     def stop(self) -> None:
-        """Listen no more and forget what was heard."""
+        """Listen no more and forget all announcements."""
         if not self.started:
             return
         self.started = False
@@ -86,7 +86,7 @@ class DiscoveryGroup:
             self._notify("DISCOVERY_GROUP_STOPPED", {"name": (STRING, self.name)})
 
     def connectors(self) -> list[TransportConfiguration]:
-        """One connector for each broker that was heard of."""
+        """One connector for each announced broker."""
         return self.discovered.connectors()
 
     @property

@@ -1,4 +1,4 @@
-"""One other member of a cluster: the link to it, what it told about its queues, and the messages that wait for it."""
+"""One other member of a cluster: the link to it, its known queues, and the messages that wait for it."""
 
 from __future__ import annotations
 

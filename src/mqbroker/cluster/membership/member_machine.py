@@ -127,7 +127,7 @@ def stop_unstarted(machine: MemberMachine, data: MemberData) -> None:
 @connecting.upon(MemberMachine.stop).to(gone)
 @connected.upon(MemberMachine.stop).to(gone)
 def stop_link(machine: MemberMachine, data: MemberData) -> None:
-    # Bindings stay: what is sent while this broker stops waits for the member, and is forwarded after the next start.
+    # Bindings stay: messages sent while this broker stops wait for the member, and are forwarded after the next start.
     data.core.close_link()
     data.core.forget()
 

@@ -113,6 +113,6 @@ class Scanner:
         try:
             self._cluster.met(await locator.create_session_factory())
         except MQError:
-            pass  # nobody is there yet
+            pass  # no broker is there yet
         finally:
             await locator.close()

@@ -100,8 +100,8 @@ def _framed(packet: Packet, connection: ServerConnection) -> bytes:
 class ClusterTopology(Topology):
     """The members as this broker knows them, itself included.
 
-    ``node_id`` is the own one; ``rival`` says, for health checks, that another broker has been announced with it, None while there is none.
-    Announcements of the own node id with another connector are refused, and so are those that exceed a limit.
+    ``node_id`` is this broker's; ``rival`` is a text for health checks about another broker announced with the same node id, None without
+    one.  Announcements of the own node id with another connector are refused, and so are announcements beyond a limit.
     """
 
     __slots__ = (
@@ -192,8 +192,8 @@ class ClusterTopology(Topology):
                     return False
         changed = super().up(member)
         if not changed and self.get(member.node_id) is None:
-            # The sender does not know that the member has left.  If the member is there after all, it contradicts itself, or another broker
-            # with a link to it does.
+            # The sender does not know that the member has left.  A member that is there after all contradicts the news itself, or another
+            # broker with a link to it does.
             self._push(member, False)
         return changed
 
@@ -241,7 +241,7 @@ class ClusterTopology(Topology):
         return known is not None and self._down(node_id, max(known.unique_event_id + 1, self._clock.wall_ms()))
 
     def found_again(self, member: TopologyMember) -> bool:
-        """The link to a member is there again: news that the member has left were wrong, whatever their time."""
+        """The link to a member is up again: news that the member has left were wrong, even if they are later than its announcement."""
         event_id = max(member.unique_event_id, self._clock.wall_ms(), self.left_at(member.node_id) + 1)
         return self._up(replace(member, unique_event_id=event_id))
 

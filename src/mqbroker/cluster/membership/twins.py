@@ -1,7 +1,7 @@
-"""Other brokers with the node id of this one: somebody has copied a data folder, or started it twice.
+"""Other brokers with the node id of this one, because a data folder was copied, or started twice.
 
-Twins are never merged with this broker.  Each other place that is announced with the own node id is visited: only a broker that has this
-node id there itself counts, since other members may know an old place of this broker.
+Twins are never merged with this broker.  Each other place that is announced with the own node id is visited: only a broker that answers
+there with this node id counts, since the announcement may name an old place of this broker.
 """
 
 from __future__ import annotations

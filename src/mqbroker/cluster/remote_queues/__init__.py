@@ -1,1 +1,1 @@
-"""Queues of other members: what they tell of their consumers, ways there, rerouting."""
+"""Queues of other members: their consumers, the ways to them, and rerouting."""

@@ -19,7 +19,7 @@ def folded(name: str) -> str:
 
 
 class BeanReader:
-    """Reads the values of entries by the table.  What is wrong goes to ``findings``."""
+    """Reads the values of entries by the table.  Errors go to ``findings``."""
 
     def __init__(self, findings: Findings) -> None:
         self._findings = findings

@@ -1,4 +1,4 @@
-"""Older and shorter ways to write a block, put into the present one before anything overrides it."""
+"""Older and shorter forms of a block, converted to the present form before overrides are applied."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from mqbroker.config.schema.model import Block, Item, Support
 from mqbroker.config.schema.values import NAME_LIST
 from mqclient.urls import masked
 
-LISTED_MAX = 8  # names in a sentence that says what was expected
+LISTED_MAX = 8  # names in a sentence about the expected ones
 SHOWN_MAX = 80  # characters of a wrong value in a message
 
 

@@ -44,7 +44,7 @@ class Node:
 
 
 class TreeReader:
-    """Reads one configuration file and what it includes.  Errors go to ``findings``."""
+    """Reads one configuration file and the files that it includes.  Errors go to ``findings``."""
 
     def __init__(self, read_file: ReadFile, substitutions: Mapping[str, str], findings: Findings) -> None:
         self._read_file = read_file
@@ -59,7 +59,7 @@ class TreeReader:
         return None if data is None else self.parse(data, path)
 
     def parse(self, data: bytes | str, name: str) -> Node | None:
-        """The root of a text; ``name`` is what messages call it, and inclusions are looked for beside it."""
+        """The root of a text.  Messages call the text ``name``; included files are looked for in the folder of ``name``."""
         self._folder = posixpath.dirname(posixpath.normpath(name))
         return self._parse(data, name, ())
 

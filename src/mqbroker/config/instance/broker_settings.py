@@ -15,10 +15,10 @@ from mqbroker.config.problems import Problem
 class BrokerSettings:
     """The configuration of a broker, with its logins and folders.
 
-    ``base`` is the folder that relative paths are resolved against, ``etc`` that of users files.  ``login`` are the login modules,
-    ``certificate_login`` those of clients that show a certificate, ``login_domains`` all entries of login.config, which acceptors may name.
-    ``basic_security`` holds the properties of Artemis's basic security manager, which keeps users in the broker; None without it.
-    ``web`` are the addresses of the instance's web console, where health and metrics are served.
+    ``base`` is the folder for relative paths, ``etc`` the folder of users files.  ``login`` are the login modules, ``certificate_login``
+    the modules for clients that show a certificate, ``login_domains`` all entries of login.config, which acceptors may name.
+    ``basic_security`` holds the properties of Artemis's basic security manager, which keeps users in the broker; None without it.  ``web``
+    are the addresses of the instance's web console, where health and metrics are served.
     """
 
     configuration: Configuration

@@ -1,4 +1,4 @@
-"""login.config: which login modules decide who a user is.
+"""login.config: the login modules that authenticate users.
 
 JAAS syntax: ``name { class flag option="value" …; … };`` with comments of ``//`` and ``/* */``.
 """

@@ -23,7 +23,7 @@ class NeedsShellError(ValueError):
 
 
 def read_profile(text: str, variables: Mapping[str, str], warn: Warn) -> dict[str, str]:
-    """The variables after the profile ran as for ``artemis run``; ``variables`` are those before."""
+    """The variables after the profile ran as for ``artemis run``; ``variables`` are the variables before."""
     result = dict(variables)
     taken: list[bool | None] = []  # for each open "if": whether this branch runs; None: unknown
     for line, statement in _statements(text):

@@ -1,7 +1,7 @@
-"""The settings of an address: everything that an ``address-setting`` of broker.xml can say.
+"""The settings of an address: all elements of an ``address-setting`` of broker.xml.
 
-Each element is a field here, written with underscores.  What one ``address-setting`` says is a *partial*: a dictionary of the fields
-that it sets.  :func:`merge` lays partials over each other, the most specific first (Artemis manual, chapter on address settings).
+Each element is a field here, written with underscores.  One ``address-setting`` is a *partial*: a dictionary of the fields that it sets.
+:func:`merge` lays partials over each other, the most specific first (Artemis manual, chapter on address settings).
 
 Units: delays and periods are milliseconds unless the field says otherwise, sizes are bytes, -1 means "no limit" or "off".
 """

@@ -35,9 +35,9 @@ class DiscoveryGroupConfiguration:
 class ClusterConnectionConfiguration:
     """The part of this broker in a cluster.
 
-    ``address`` is a comma list of prefixes, those with ``!`` excluded; empty = every address.  ``static_connectors`` are names, None when
-    there is no such element; neither they nor a ``discovery_group`` (name): no bridges are opened from here.
-    ``message_load_balancing`` is OFF, STRICT, ON_DEMAND or OFF_WITH_REDISTRIBUTION.
+    ``address`` is a comma list of prefixes, a prefix with ``!`` is excluded; empty = every address.  ``static_connectors`` are names, None
+    without the element.  Without them and without a ``discovery_group`` (name) this broker opens no bridges.  ``message_load_balancing`` is
+    OFF, STRICT, ON_DEMAND or OFF_WITH_REDISTRIBUTION.
     """
 
     name: str

@@ -43,7 +43,7 @@ def is_wildcard(address: str, wildcards: Wildcards) -> bool:
 
 
 def matches_binding(pattern: str, address: str, wildcards: Wildcards) -> bool:
-    """Whether a queue whose address is ``pattern`` receives what is sent to ``address``."""
+    """Does a queue whose address is ``pattern`` receive messages sent to ``address``?"""
     if pattern == address:
         return True
     if not is_wildcard(pattern, wildcards):
@@ -216,7 +216,7 @@ class AddressSettingsRepository(HierarchicalRepository[PartialSettings]):
         super().swap(values)
 
     def lookup(self, address: str) -> AddressSettings:
-        """The settings of ``address``; of ``address::queue`` those of the address."""
+        """The settings of ``address``; for ``address::queue`` the settings of the address."""
         found = self._resolved.get(address)
         if found is None:
             found = self._merge(self.candidates(address.partition("::")[0]))

@@ -1,4 +1,4 @@
-"""The blocks of ``core`` about things that the broker does not have: anything in them stops the start."""
+"""The blocks of ``core`` about features that the broker does not have: any content stops the start."""
 
 from __future__ import annotations
 

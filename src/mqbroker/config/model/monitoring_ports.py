@@ -22,10 +22,10 @@ class Binding(NamedTuple):
 
 
 def bindings(metrics: MetricsConfiguration | None, web: Sequence[str]) -> tuple[list[Binding], list[str]]:
-    """The ports to open, and warnings about those that are not.
+    """The ports to open, and warnings about configured ports that are not opened.
 
     ``web`` are the addresses of an instance's web console (``http://localhost:8161``).  The plugin's properties ``host`` and ``port`` come
-    first; without them its metrics are where the console would be.  Raises ValueError for a port that is none.
+    first; without them its metrics are where the console would be.  Raises ValueError for an invalid port.
     """
     shown = metrics is not None and metrics.plugin_class_name is not None
     warnings: list[str] = []

@@ -1,4 +1,4 @@
-"""Properties that override broker.xml, as they are written: keys, values and places (what they mean: :mod:`.overrides`).
+"""Properties that override broker.xml, as they are written: keys, values and places.  Their meaning is in :mod:`.overrides`.
 
 A key is a path of names with dots between.  A name that holds dots itself is put in quotes (``key.surround`` names another quote).  The
 value ``-`` (``remove.value`` names another) takes away the thing that the key names.

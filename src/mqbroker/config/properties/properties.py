@@ -1,7 +1,7 @@
 """Java properties files, with line numbers.
 
-``key = value``, ``key: value`` or ``key value``; ``#`` and ``!`` begin comments; a backslash at the end of a line continues it, and
-before a character it takes away what is special about it, or gives ``\\t \\n \\r \\f \\uXXXX``.
+``key = value``, ``key: value`` or ``key value``; ``#`` and ``!`` begin comments; a backslash at the end of a line continues it, and before
+a character it removes the special meaning, or gives ``\\t \\n \\r \\f \\uXXXX``.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class PropertiesError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Property:
-    """One entry; ``line`` is where it begins."""
+    """One entry, which begins in ``line``."""
 
     key: str
     value: str

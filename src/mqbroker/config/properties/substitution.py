@@ -1,7 +1,7 @@
 """``${name}`` and ``${name:default}`` in configuration files.
 
-A name is looked up in the properties that are passed in; what is not there takes the default, or else becomes empty.  Defaults may hold
-further placeholders, and so may values.  What is put in is text: it never becomes markup.
+A name is looked up in the properties that are passed in; a missing one takes the default, or else is empty.  Defaults and values may hold
+further placeholders.  Inserted text is never read as markup.
 """
 
 from __future__ import annotations

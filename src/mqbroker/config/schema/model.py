@@ -118,12 +118,12 @@ class Block:
 def honoured(
     name: str, kind: Kind, description: str, *, required: bool = False, instead: str = "", field: str = "", beans: tuple[str, ...] = ()
 ) -> Item:
-    """The broker does what the item says."""
+    """The broker honours the item."""
     return Item(name, kind, description, required=required, instead=instead, field=field, beans=beans)
 
 
 def quiet(name: str, kind: Kind, description: str, reason: str, *, instead: str = "", beans: tuple[str, ...] = ()) -> Item:
-    """Accepted without effect and without a warning: nothing that anybody could miss."""
+    """Accepted without effect and without a warning, because no user would notice a difference."""
     return Item(name, kind, description, Support.IGNORED, reason, None, instead=instead, beans=beans)
 
 
@@ -133,12 +133,12 @@ def warned(name: str, kind: Kind, description: str, reason: str, unless: tuple[o
 
 
 def refused(name: str, kind: Kind, description: str, reason: str, unless: tuple[object, ...] = (False,)) -> Item:
-    """The start is refused when it asks for something: who gets which message, or what survives, would be different."""
+    """The start is refused when the item asks for something: without it messages would go elsewhere, or would not survive."""
     return Item(name, kind, description, Support.REFUSED, reason, unless)
 
 
 def refused_block(name: str, description: str, reason: str, inside: str, harmless: tuple[str, ...] = ()) -> Block:
-    """A block that stops the start as soon as there is anything in it.  ``inside``: the names below it, with blanks between."""
+    """A block that stops the start unless it is empty.  ``inside``: the names below it, with blanks between."""
     return Block(name, description, support=Support.REFUSED, reason=reason, inside=tuple(inside.split()), harmless=harmless)
 
 
