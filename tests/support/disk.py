@@ -59,7 +59,7 @@ class SimulatedFile:
         self._life = disk.life
         self.closed = False
 
-    def write(self, offset: int, data: bytes | bytearray) -> None:
+    def write(self, offset: int, data: bytes | bytearray | memoryview) -> None:
         self._check()
         self._disk.write(self._inode, self._path, offset, bytes(data))
 

@@ -122,6 +122,7 @@ ORDER: Mapping[str, Sequence[str]] = {
         "tickets",
         "disk",
         "files",
+        "mirror",
         "memorystore",
     ),
     "mqbroker.storage.files": (
@@ -145,6 +146,16 @@ ORDER: Mapping[str, Sequence[str]] = {
         "manager",
         "core_bridge",
         "backup",
+    ),
+    "mqbroker.storage.mirror": (
+        "roots",
+        "changes",
+        "mirrored",
+        "outgoing",
+        "copying",
+        "feed",
+        "former",
+        "replica_folder",
     ),
     "mqbroker.node": (
         "activation",

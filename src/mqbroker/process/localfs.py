@@ -30,7 +30,7 @@ class LocalFile:
         except OSError as error:
             raise located(error, path) from error
 
-    def write(self, offset: int, data: bytes | bytearray) -> None:
+    def write(self, offset: int, data: bytes | bytearray | memoryview) -> None:
         try:
             written = os.pwrite(self._descriptor, data, offset)
             while written < len(data):

@@ -15,7 +15,7 @@ from mqclient.storageformat.files import join as join
 class File(Protocol):
     """An open file, for the disk writer's thread and the loop alike."""
 
-    def write(self, offset: int, data: bytes | bytearray) -> None:
+    def write(self, offset: int, data: bytes | bytearray | memoryview) -> None:
         """All of ``data`` at ``offset``; beyond the end the file grows."""
 
     def allocate(self, size: int) -> None:

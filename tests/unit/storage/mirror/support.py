@@ -1,0 +1,70 @@
+"""What the tests of replication share."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from mqbroker.storage.mirror.changes import (
+    Allocate,
+    Begin,
+    Change,
+    Close,
+    MakeDirectory,
+    Open,
+    Remove,
+    RemoveDirectory,
+    Rename,
+    Sync,
+    SyncDirectory,
+    Write,
+    encode_change,
+)
+from mqbroker.storage.mirror.roots import Roots
+from tests.unit.storage.support import BINDINGS, JOURNAL, LARGE, PAGING
+
+ROOTS = Roots({"bindings": BINDINGS, "journal": JOURNAL, "large-messages": LARGE, "paging": PAGING})
+REPLICA = "/data/replica"
+REPLICA_ROOTS = Roots({name: f"{REPLICA}/{name}" for name in ROOTS})
+
+FILES = st.sampled_from(("journal/a", "journal/b", "bindings/ä", "large-messages/1.msg", "paging/q-1/000000001.page"))
+FOLDERS = st.sampled_from(("journal", "bindings", "large-messages", "paging", "paging/q-1"))
+
+
+def encoded(*changes: Change) -> bytes:
+    return b"".join(bytes(buffer) for change in changes for buffer in encode_change(change))
+
+
+@st.composite
+def streams(draw: st.DrawFn) -> list[Change]:
+    """Changes that keep to the rules of a stream."""
+    changes: list[Change] = [Begin()]
+    open_handles: list[int] = []
+    for number in range(draw(st.integers(0, 30))):
+        kinds = [0, 1, 2, 3, 4, 5]
+        kinds += [6, 7, 8, 9] if open_handles else []
+        match draw(st.sampled_from(kinds)):
+            case 0:
+                changes.append(MakeDirectory(draw(FOLDERS)))
+            case 1:
+                changes.append(RemoveDirectory(draw(FOLDERS)))
+            case 2:
+                changes.append(SyncDirectory(draw(FOLDERS)))
+            case 3:
+                changes.append(Rename(draw(FILES), draw(FILES)))
+            case 4:
+                changes.append(Remove(draw(FILES)))
+            case 5:
+                open_handles.append(number)
+                changes.append(Open(number, draw(FILES)))
+            case 6:
+                changes.append(Allocate(draw(st.sampled_from(open_handles)), draw(st.integers(0, 1 << 40))))
+            case 7:
+                handle = draw(st.sampled_from(open_handles))
+                changes.append(Write(handle, draw(st.integers(0, 1 << 39)), draw(st.binary(max_size=300))))
+            case 8:
+                changes.append(Sync(draw(st.sampled_from(open_handles))))
+            case _:
+                handle = draw(st.sampled_from(open_handles))
+                open_handles.remove(handle)
+                changes.append(Close(handle))
+    return changes
