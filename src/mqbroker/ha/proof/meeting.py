@@ -1,0 +1,93 @@
+"""What two copies of a node say to each other, and which of them is to go on.
+
+Source: ``protocol-spec/``, chapter "Cluster packets".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+from mqbroker.ha.proof.copy_record import COPY_ID_SIZE_MAX, SEQUENCE_MAX, CopyState
+from mqclient.wire.primitives import Reader, Writer
+
+MEETING = "MqbrokerCopyMeeting"
+"""The handler's name of the questions between copies."""
+
+MEETING_SIZE_MAX = 1024
+"""Bytes of a question or an answer between copies: ids and numbers, nothing that grows."""
+
+_STATES = (CopyState.INCOMPLETE, CopyState.GIVEN_UP, CopyState.COMPLETE)
+
+
+class Activity(IntEnum):
+    """What a copy does; the one that does more is preferred."""
+
+    PASSIVE = 0
+    SEEKING = 1
+    ACTIVE = 2
+    """Also an active broker that has lost its replica and waits for the proof."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What a copy says of itself.
+
+    ``search`` is random for each search for a proof, empty while there is none.  ``word_for`` is the search of the other copy for
+    which this one gives its word, empty if it gives none.  See :class:`mqbroker.ha.proof.copy_record.CopyRecord` for the others.
+    """
+
+    node_id: str
+    copy_id: str
+    activity: Activity
+    state: CopyState
+    sequence: int
+    primary: bool
+    took_over: bool = False
+    search: str = ""
+    word_for: str = ""
+
+    @property
+    def complete(self) -> bool:
+        return self.state is CopyState.COMPLETE
+
+    def preferred_to(self, other: Standing) -> bool:
+        """Is this the copy that goes on when the two meet?  Both are complete, and of one node; one of the two always is.
+
+        An active one goes before one that seeks, then the higher sequence, then, of two that are active (a pair that was cut), the one
+        that took over, then the primary.
+        """
+        return self._rank(other) > other._rank(self)
+
+    def _rank(self, other: Standing) -> tuple[int, int, bool, bool, str]:
+        both_active = self.activity is other.activity is Activity.ACTIVE
+        return self.activity, self.sequence, both_active and self.took_over, self.primary, self.copy_id
+
+    def encode(self) -> bytes:
+        writer = Writer()
+        writer.string(self.node_id)
+        writer.string(self.copy_id)
+        writer.i8(self.activity)
+        writer.i8(_STATES.index(self.state))
+        writer.i64(self.sequence)
+        writer.boolean(self.primary)
+        writer.boolean(self.took_over)
+        writer.string(self.search)
+        writer.string(self.word_for)
+        return bytes(writer.data)
+
+    @classmethod
+    def decode(cls, data: bytes) -> Standing:
+        """Raises MalformedPacketError."""
+        reader = Reader(data, MEETING)
+        if len(data) > MEETING_SIZE_MAX:
+            raise reader.fail(f"{len(data)} bytes are more than {MEETING_SIZE_MAX}")
+        node_id, copy_id = reader.string(), reader.string()
+        activity, state, sequence = reader.i8(), reader.i8(), reader.i64()
+        if not 0 <= activity < len(Activity) or not 0 <= state < len(_STATES) or not 0 <= sequence <= SEQUENCE_MAX:
+            raise reader.fail(f"activity {activity}, state {state} or sequence {sequence} is out of range")
+        primary, took_over = reader.boolean(), reader.boolean()
+        search, word_for = reader.string(), reader.string()
+        if not copy_id or max(map(len, (node_id, copy_id, search, word_for))) > COPY_ID_SIZE_MAX:
+            raise reader.fail("an id is empty or too long")
+        return cls(node_id, copy_id, Activity(activity), _STATES[state], sequence, primary, took_over, search, word_for)

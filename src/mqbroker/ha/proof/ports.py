@@ -1,0 +1,80 @@
+"""What the proof asks of the network and of the broker around it.
+
+The network side carries bytes: a question and its answer are the bytes of a QUORUM_VOTE and its reply, under the handler's name
+(``protocol-spec/``, chapter "Cluster packets").
+"""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from twisted.internet.defer import Deferred
+
+    from mqbroker.ha.proof.meeting import Standing
+
+
+class UnreachableError(Exception):
+    """Nobody answers: nobody listens at that place, or nothing came back in time."""
+
+
+class Network(Protocol):
+    """The ways to others.
+
+    An answer may take as long as it likes: whoever asks has a limit, and cancels the result then.  A result fails with
+    :class:`UnreachableError` when nobody answers.  Any other failure says that somebody is there whose answer is of no use.
+    """
+
+    def ask_copy(self, connector: str, handler: str, question: bytes) -> Deferred[bytes]:
+        """Ask the copy at ``connector``, the text of a note, over a connection that is there already or a new one."""
+
+    def ask_voter(self, node_id: str, handler: str, question: bytes) -> Deferred[bytes]:
+        """Ask the active broker of ``node_id``."""
+
+    def is_java(self, node_id: str) -> bool:
+        """Is this voter a Java broker, as far as known?  It is asked as Java brokers ask each other."""
+
+
+class Purpose(Enum):
+    """Why a copy seeks the proof."""
+
+    START = auto()
+    """The broker starts with complete data."""
+    TAKE_OVER = auto()
+    """A replica in sync has lost its active broker, or was told to go on."""
+    GO_ON = auto()
+    """An active broker has lost its replica."""
+
+
+class Owner(Protocol):
+    """The broker around a copy.  No method may raise.  The seeker may be asked for the next thing from within any of them."""
+
+    def begin_seeking(self) -> None:
+        """A replica answers its active broker no more, from this call on, and leaves it.  Acceptors are opened for HA packets of brokers
+        only: any other connection ends at its first packet.  An active broker is not asked for this before :meth:`end_clients`."""
+
+    def end_clients(self) -> None:
+        """An active broker was without proof for too long: its connections end without answers, and its activity is over.
+
+        The store ends as it is fenced (``abort``).  Acceptors take HA packets only from now on, and the seeker goes on seeking.
+        """
+
+    def granted(self, sequence: int, text: str) -> None:
+        """The proof is there, and ``sequence`` is durable: a broker that is active answers what has waited, any other becomes active.
+
+        ``text`` is for the log.
+        """
+
+    def refused(self, reason: str, other: Standing | None) -> None:
+        """The copy is passive: acceptors close, and it registers at the copy that is active and copies anew.
+
+        ``other`` is the copy in whose favour that is, if it has said so itself.  If the one that this copy finds then is seeking, too, and
+        these data are still complete, the owner seeks again (see :meth:`mqbroker.ha.proof.seeking.Seeker.visit`).
+        """
+
+    def stop_copying(self) -> None:
+        """The copy was asked to give itself up: a replica, in sync or not, leaves its active broker and writes nothing more of it."""
+
+    def failed(self, reason: str) -> None:
+        """The record cannot be written: the broker stops at once, as after a failed write of its journal."""
