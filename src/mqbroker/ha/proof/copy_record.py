@@ -181,6 +181,15 @@ def read_record(file_system: FileSystem, directory: str) -> CopyRecord | None:
         ) from error
 
 
+def open_record(file_system: FileSystem, directory: str, first: Callable[[], CopyRecord]) -> CopyRecord:
+    """As :func:`read_record`; where there is no record ``first`` makes it, and it is durable when this returns: others note its id."""
+    record = read_record(file_system, directory)
+    if record is None:
+        record = first()
+        write_record(file_system, directory, record)
+    return record
+
+
 def write_record(file_system: FileSystem, directory: str, record: CopyRecord) -> None:
     """Replace the record; after a crash there is the old one or the new one.  Durable when this returns.  Raises OSError."""
     path = join(directory, RECORD_FILE)

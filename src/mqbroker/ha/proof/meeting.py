@@ -33,8 +33,9 @@ class Activity(IntEnum):
 class Standing:
     """What a copy says of itself.
 
-    ``search`` is random for each search for a proof, empty while there is none.  ``word_for`` is the search of the other copy for
-    which this one gives its word, empty if it gives none.  See :class:`mqbroker.ha.proof.copy_record.CopyRecord` for the others.
+    ``noted`` is the id of the other copy in its note, empty for none.  ``search`` is random for each search for a proof, empty while there
+    is none.  ``word_for`` is the search of the other copy for which this one gives its word, empty if it gives none.  See
+    :class:`mqbroker.ha.proof.copy_record.CopyRecord` for the others.
     """
 
     node_id: str
@@ -44,12 +45,32 @@ class Standing:
     sequence: int
     primary: bool
     took_over: bool = False
+    noted: str = ""
     search: str = ""
     word_for: str = ""
 
     @property
     def complete(self) -> bool:
         return self.state is CopyState.COMPLETE
+
+    def gives_word_to(self, other: Standing) -> bool:
+        """Is this a proof for ``other``, if it was said after its search began?
+
+        Only the copy in its note can have what it has.  The data of that one are not used any more, and never were at a later sequence.
+        """
+        return self.copy_id == other.noted and self.node_id == other.node_id and not self.complete and self.sequence <= other.sequence
+
+    def yields_to(self, other: Standing) -> bool:
+        """Is this copy to give itself up when it meets ``other``?
+
+        Either ``other`` needs its word, or both are active, as a pair that was cut.
+        """
+        if self.node_id != other.node_id or not other.complete or other.activity is Activity.PASSIVE:
+            return False
+        if self.activity is other.activity is Activity.ACTIVE:
+            return other.preferred_to(self)
+        wanted = other.noted == self.copy_id and other.sequence >= self.sequence
+        return wanted and (not self.complete or other.preferred_to(self))
 
     def preferred_to(self, other: Standing) -> bool:
         """Is this the copy that goes on when the two meet?  Both are complete, and of one node; one of the two always is.
@@ -72,6 +93,7 @@ class Standing:
         writer.i64(self.sequence)
         writer.boolean(self.primary)
         writer.boolean(self.took_over)
+        writer.string(self.noted)
         writer.string(self.search)
         writer.string(self.word_for)
         return bytes(writer.data)
@@ -87,7 +109,7 @@ class Standing:
         if not 0 <= activity < len(Activity) or not 0 <= state < len(_STATES) or not 0 <= sequence <= SEQUENCE_MAX:
             raise reader.fail(f"activity {activity}, state {state} or sequence {sequence} is out of range")
         primary, took_over = reader.boolean(), reader.boolean()
-        search, word_for = reader.string(), reader.string()
-        if not copy_id or max(map(len, (node_id, copy_id, search, word_for))) > COPY_ID_SIZE_MAX:
+        noted, search, word_for = reader.string(), reader.string(), reader.string()
+        if not copy_id or max(map(len, (node_id, copy_id, noted, search, word_for))) > COPY_ID_SIZE_MAX:
             raise reader.fail("an id is empty or too long")
-        return cls(node_id, copy_id, Activity(activity), _STATES[state], sequence, primary, took_over, search, word_for)
+        return cls(node_id, copy_id, Activity(activity), _STATES[state], sequence, primary, took_over, noted, search, word_for)

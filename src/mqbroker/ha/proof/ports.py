@@ -42,7 +42,7 @@ class Purpose(Enum):
     START = auto()
     """The broker starts with complete data."""
     TAKE_OVER = auto()
-    """A replica in sync has lost its active broker, or was told to go on."""
+    """A replica in sync has lost its active broker, or was told to take over."""
     GO_ON = auto()
     """An active broker has lost its replica."""
 

@@ -1,0 +1,433 @@
+"""How a copy gets the proof that it alone may be active, and what it says to the other copies of its node (decision 36)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from twisted.internet.defer import Deferred, fail, succeed
+from twisted.logger import Logger
+
+from mqbroker.ha.proof.copy_keeper import Copying, CopyKeeper
+from mqbroker.ha.proof.copy_record import CopyRecord, CopyStateError, OtherCopy
+from mqbroker.ha.proof.meeting import MEETING, Activity, Standing
+from mqbroker.ha.proof.paxos import needed_votes
+from mqbroker.ha.proof.poll import Outcome, Poll
+from mqbroker.ha.proof.ports import Network, Owner, Purpose, UnreachableError
+from mqbroker.ha.proof.rules import ProofRules
+from mqbroker.ha.proof.seeking_machine import (
+    SEEKING,
+    SeekingData,
+    asking,
+    holding,
+    make_seeking,
+    passive,
+    pausing,
+    raising,
+    voting,
+    yielding,
+)
+
+if TYPE_CHECKING:
+    from twisted.python.failure import Failure
+
+    from mqbroker.messaging.ports import Cancellable, Clock
+
+ANSWER_SECONDS = 2.0
+"""How long the other copy may take for an answer."""
+
+LAPSE_SECONDS = 5.0
+"""How long an active broker lets answers wait for the proof; then its connections end."""
+
+SEARCH_SIZE = 16
+"""Random bytes that tell searches apart."""
+
+log = Logger(namespace="mqbroker.ha")
+
+
+class Seeker:
+    """One copy of the node ``node_id``.  It lives as long as its broker, over several activations.
+
+    ``voters`` gives the list of voters as this copy has it (``mqbroker.ha.proof.voters``), also of a copy that is not active; it may not
+    raise.  ``connector`` is the own connector in the form that Java voters answer with.
+    """
+
+    def __init__(
+        self,
+        keeper: CopyKeeper,
+        node_id: str,
+        rules: ProofRules,
+        voters: Callable[[], Sequence[str]],
+        network: Network,
+        owner: Owner,
+        clock: Clock,
+        entropy: Callable[[int], bytes],
+        connector: str = "",
+    ) -> None:
+        self._keeper = keeper
+        self._node_id = node_id
+        self._rules = rules
+        self._voters = voters
+        self._network = network
+        self._owner = owner
+        self._clock = clock
+        self._entropy = entropy
+        self._machine = make_seeking(SeekingData(self))
+        self._poll = Poll(network, clock, entropy, node_id, keeper.record.copy_id, connector)
+        self._state = passive.name
+        """That of the machine, for the work of the states, too."""
+        self._purpose = Purpose.START
+        self._search = ""
+        self._was_passive = True
+        """Was this copy passive before it gave itself up?"""
+        self._serving = False
+        """Is the broker active, perhaps without the proof that it needs now?"""
+        self._absent = False
+        """Is nobody active or seeking where the other copy should be?"""
+        self._reason = ""
+        """Why it stands as it does, for the log."""
+        self._for: Standing | None = None
+        """The copy in whose favour this one is refused, or gives itself up."""
+        self._waiting: list[Deferred[None]] = []
+        """Who waits until this copy has given itself up."""
+        self._timer: Cancellable | None = None
+        self._lapse: Cancellable | None = None
+        self._asked: Deferred[Any] = succeed(None)
+        """The answer of the other copy."""
+        self._step = object()
+        """Tells the answers that this step waits for from late ones."""
+
+    # --- what it is
+
+    @property
+    def state(self) -> str:
+        """What this copy does about the proof, in few words."""
+        return self._state
+
+    @property
+    def alone(self) -> bool:
+        """May this copy acknowledge without another one?  It has the proof, and has noted nobody since."""
+        return self._state == holding.name and not self._keeper.latest.shared
+
+    @property
+    def standing(self) -> Standing:
+        record = self._keeper.latest
+        noted = record.other.copy_id if record.shared and record.other is not None else ""
+        return Standing(
+            self._node_id,
+            record.copy_id,
+            self._activity,
+            record.state,
+            record.sequence,
+            self._rules.primary,
+            record.took_over,
+            noted,
+            self._search,
+        )
+
+    @property
+    def _activity(self) -> Activity:
+        state = self._state
+        if state in (raising.name, holding.name):
+            return Activity.ACTIVE
+        if state in (passive.name, yielding.name):
+            return Activity.PASSIVE
+        return Activity.ACTIVE if self._serving else Activity.SEEKING
+
+    # --- requests of the owner
+
+    def seek(self, purpose: Purpose) -> None:
+        """Seek the proof; :meth:`Owner.granted` or :meth:`Owner.refused` tells the end.  Ignored while it seeks already.
+
+        :attr:`Purpose.GO_ON` is for an active broker at the moment when its replica does not answer any more; until it is granted nothing
+        that is durable may be acknowledged.
+        """
+        if self._state not in (passive.name, holding.name):
+            return
+        # Whoever was refused may have missed something, and has to meet the other copy as at a start.
+        fits = self._serving if purpose is Purpose.GO_ON else self._keeper.in_sync
+        self._purpose = purpose if fits else Purpose.START
+        self._search = self._entropy(SEARCH_SIZE).hex()
+        self._reason = ""
+        self._for = None
+        if self._serving:
+            self._lapse = self._clock.call_later(LAPSE_SECONDS, self._end_serving)
+        else:
+            self._owner.begin_seeking()
+        self._machine.seek()
+
+    def cease(self) -> None:
+        """The broker is no longer active, and seeks nothing.  Nothing durable changes, and other copies are still answered.
+
+        So an active broker hands over: it writes everything, ceases, and lets its replica take over, which asks it to give itself up.
+        """
+        self._machine.cease()
+
+    def note(self, other: OtherCopy) -> Deferred[CopyRecord]:
+        """From this call on nothing is acknowledged that ``other`` does not have; once the result fires it may be told that it is complete.
+
+        It has everything that was acknowledged before.  Fails with CopyStateError without the proof.
+        """
+        if self._state != holding.name:
+            return fail(CopyStateError(f"no copy becomes complete while its active broker is {self.state}"))
+        return self._keeper.note(other)
+
+    def begin_copy(self) -> Deferred[Copying]:
+        """The data of this copy are about to be replaced.  Fails with CopyStateError unless it is passive."""
+        if self._state != passive.name:
+            return fail(CopyStateError(f"a copy that is {self.state} is not overwritten"))
+        return self._keeper.begin_copy()
+
+    def visit(self, connector: str) -> Deferred[Standing]:
+        """Meet the copy at ``connector``, and give this one up to it if it is to go on.  Results in how the other one stands then.
+
+        For a copy that is passive, since it listens nowhere, and for an active one that hears of another active one of its node.  Fails
+        with UnreachableError, MQError or whatever the network says.
+        """
+        met = self._ask(connector, self.standing)
+
+        def give_word(other: Standing) -> Standing | Deferred[Standing]:
+            if not self._must_yield(other):
+                return other
+            word = self._yield_to(other)
+            return word.addCallback(lambda _: self._ask(connector, replace(self.standing, word_for=other.search)))
+
+        return met.addCallback(give_word)
+
+    # --- what other copies say
+
+    def answer(self, question: bytes) -> Deferred[bytes]:
+        """The answer to a question under the handler's name :data:`~mqbroker.ha.proof.meeting.MEETING`; durable before it is given.
+
+        Raises MalformedPacketError.
+        """
+        asker = Standing.decode(question)
+        if asker.word_for and asker.word_for == self._search and asker.gives_word_to(self.standing):
+            self._proven(f"the copy {asker.copy_id} has given itself up")
+        given = self._yield_to(asker) if self._must_yield(asker) else succeed(None)
+        return given.addCallback(lambda _: self._durable(self.standing.encode()))
+
+    def _durable(self, answer: bytes) -> Deferred[bytes]:
+        return self._keeper.settled().addCallback(lambda _: answer)
+
+    def _must_yield(self, other: Standing) -> bool:
+        state = self._state
+        return state == yielding.name or (state != raising.name and self.standing.yields_to(other))
+
+    def _yield_to(self, other: Standing) -> Deferred[None]:
+        durable: Deferred[None] = Deferred()
+        self._waiting.append(durable)
+        if self._state != yielding.name:
+            self._for = other
+            self._reason = f"the copy {other.copy_id} at sequence {other.sequence} goes on, and this one has given itself up"
+            self._machine.yield_()
+        return durable
+
+    # --- the work of the states
+
+    def ask_other(self) -> None:
+        self._state = asking.name
+        record = self._keeper.latest
+        rules = self._rules
+        if not record.complete:
+            self._refused(f"these data are {record.state.value}")
+        elif record.other is None:
+            self._proven("no other copy has these data")
+        elif self._purpose is Purpose.START and rules.primary and rules.check_for_active_server is False:
+            self._proven("check-for-active-server is false: nobody was asked, and another copy may be active")
+        elif self._purpose is Purpose.GO_ON and rules.vote_on_replication_failure is False:
+            self._proven("vote-on-replication-failure is false: nobody was asked, and the replica may become active")
+        else:
+            self._step = step = object()
+            self._asked = self._ask(record.other.connector, self.standing)
+            self._asked.addCallbacks(partial(self._answered, step, record.other), partial(self._unanswered, step))
+
+    def _ask(self, connector: str, standing: Standing) -> Deferred[Standing]:
+        """Ask a copy.  Fails with UnreachableError also when the answer takes too long."""
+        answered = self._network.ask_copy(connector, MEETING, standing.encode())
+        late: list[bool] = []
+
+        def cancel() -> None:
+            late.append(True)
+            answered.cancel()
+
+        limit = self._clock.call_later(ANSWER_SECONDS, cancel)
+
+        def ended(result: bytes | Failure) -> bytes | Failure:
+            limit.cancel()
+            if late:
+                raise UnreachableError(f"no answer within {ANSWER_SECONDS:g} s")
+            return result
+
+        return answered.addBoth(ended).addCallback(Standing.decode)
+
+    def _unanswered(self, step: object, failure: Failure) -> None:
+        if step is not self._step:
+            return
+        self._absent = isinstance(failure.value, UnreachableError)
+        self._reason = f"the other copy gives no answer: {failure.getErrorMessage()}"
+        self._machine.unanswered()
+
+    def _answered(self, step: object, noted: OtherCopy, other: Standing) -> None:
+        if step is not self._step:
+            return
+        own = self.standing
+        self._absent = other.node_id != own.node_id or (other.activity is Activity.PASSIVE and other.copy_id != own.copy_id)
+        who = f"the copy {other.copy_id}, which is {other.activity.name.lower()} and {other.state.value} at sequence {other.sequence},"
+        if other.node_id != own.node_id or other.copy_id == own.copy_id:
+            self._reason = f"{noted.connector} is not the other copy, but the copy {other.copy_id} of node {other.node_id}"
+            self._machine.unanswered()
+        elif other.gives_word_to(own):
+            self._proven(f"the copy {other.copy_id} has given itself up")
+        elif other.search and self._must_yield(other):
+            # It may be that it cannot ask us.
+            self._yield_to(other)
+            self.visit(noted.connector).addErrback(lambda _: None)
+        elif other.activity is Activity.ACTIVE and not own.preferred_to(other):
+            self._refused(f"{who} goes on", other)
+        elif other.copy_id == noted.copy_id and other.sequence > own.sequence:
+            self._refused(f"{who} has been active later", other)
+        elif other.activity is not Activity.PASSIVE and other.preferred_to(own):
+            self._undecided(f"{who} is to go on, and has to ask")
+        else:
+            self._reason = f"{who} does not give itself up"
+            self._machine.unanswered()
+
+    def ask_voters(self) -> None:
+        self._state = voting.name
+        voters = self._voters()
+        record = self._keeper.latest
+        if self._purpose is Purpose.START and not self._rules.primary:
+            self._undecided(f"{self._reason}; a backup does not start with these data unless it meets the other copy")
+        elif voters:
+            needed = needed_votes(len(voters), self._rules.quorum_size)
+            self._step = step = object()
+            self._poll.ask(record.sequence + 1, voters, needed, self._serving, partial(self._voted, step))
+        elif self._purpose is Purpose.START:
+            self._undecided(f"{self._reason}; a pair alone does not start before its copies have met")
+        elif self._absent:
+            self._proven(f"{self._reason}; there is nobody else to ask")
+        else:
+            self._undecided(self._reason)
+
+    def _voted(self, step: object, outcome: Outcome) -> None:
+        if step is not self._step:
+            return
+        if outcome.value == self._keeper.latest.copy_id:
+            self._proven(outcome.text)
+        elif outcome.value or outcome.past:
+            self._refused(outcome.text)
+        else:
+            self._undecided(f"{self._reason}; {outcome.text}")
+
+    def _proven(self, text: str) -> None:
+        if self._state in (each.name for each in SEEKING):
+            self._reason = text
+            self._machine.proven()
+
+    def _refused(self, text: str, other: Standing | None = None) -> None:
+        self._reason, self._for = text, other
+        self._machine.refused()
+
+    def _undecided(self, text: str) -> None:
+        log.info("this broker may not be active yet: {text}", text=text)
+        self._reason = text
+        self._machine.undecided()
+
+    def pause(self) -> None:
+        self._state = pausing.name
+        chance = 0.5 + int.from_bytes(self._entropy(2), "big") / 65536
+        self._timer = self._clock.call_later(self._rules.retry_seconds * chance, self._machine.again)
+
+    def raise_sequence(self) -> None:
+        self._state = raising.name
+        self._stop_asking()
+        record = self._keeper.latest
+        took_over = self._purpose is Purpose.TAKE_OVER or (not record.shared and record.took_over)
+        self._step = step = object()
+        raised = self._keeper.raise_to(record.sequence + 1, took_over)
+        raised.addCallbacks(lambda _: self._machine.raised() if step is self._step else None, self._broken)
+
+    def hold(self) -> None:
+        self._state = holding.name
+        self._end_search()
+        self._serving = True
+        sequence = self._keeper.latest.sequence
+        log.info("this broker may be active at sequence {sequence}: {text}", sequence=sequence, text=self._reason)
+        self._owner.granted(sequence, self._reason)
+
+    def give_up(self) -> None:
+        self._state = yielding.name
+        self._stop_asking()
+        record = self._keeper.latest
+        diverged = self._serving and not record.shared
+        step = self._step
+        self._was_passive = not self._search and not self._serving
+        if self._serving:
+            self._end_serving()
+        elif self._was_passive:
+            self._owner.stop_copying()
+
+        def durable(_: CopyRecord) -> None:
+            if step is self._step:
+                self._machine.yielded()
+            else:
+                self._tell_waiting()
+
+        self._keeper.give_up(diverged).addCallbacks(durable, self._broken)
+
+    def tell_yielded(self) -> None:
+        self._state = passive.name
+        self._search = ""
+        self._tell_waiting()
+        if not self._was_passive:
+            self.tell_refused()
+
+    def tell_refused(self) -> None:
+        self._state = passive.name
+        self._end_search()
+        if self._serving:
+            self._end_serving()
+        self._keeper.fell_behind()
+        log.info("this broker is passive: {text}", text=self._reason)
+        self._owner.refused(self._reason, self._for)
+
+    def rest(self) -> None:
+        self._state = passive.name
+        self._end_search()
+        self._serving = False
+        self._keeper.fell_behind()
+
+    def _tell_waiting(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        for each in waiting:
+            each.callback(None)
+
+    def _end_serving(self) -> None:
+        """The broker is no longer active; if it seeks it goes on doing so."""
+        self._stop_lapse()
+        self._serving = False
+        self._owner.end_clients()
+
+    def _end_search(self) -> None:
+        self._stop_asking()
+        self._search = ""
+
+    def _stop_asking(self) -> None:
+        self._step = object()
+        self._asked.cancel()
+        self._poll.stop()
+        self._stop_lapse()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _stop_lapse(self) -> None:
+        if self._lapse is not None:
+            self._lapse.cancel()
+            self._lapse = None
+
+    def _broken(self, failure: Failure) -> None:
+        self._owner.failed(f"the record of this copy cannot be changed: {failure.getErrorMessage()}")

@@ -1,0 +1,114 @@
+"""Random walks of copies and voters through crashes, cuts and late messages: never two copies that may acknowledge alone, and no loss."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from typing import Any
+
+from twisted.internet.defer import Deferred, succeed
+from twisted.trial.unittest import SynchronousTestCase
+
+from mqbroker.ha.proof import voter
+from mqbroker.ha.proof.copy_keeper import CopyKeeper
+from mqbroker.ha.proof.copy_record import CopyRecord
+from mqbroker.ha.proof.meeting import Standing
+from mqbroker.ha.proof.paxos import Held, Question, Verdict
+from mqbroker.ha.proof.seeking import Seeker
+from tests.support.copies import TwoError, World
+from tests.support.settings_store import SettingsStore
+
+WALKS = 25
+"""Of each kind."""
+PLANTED_WALKS = 400
+"""Within which a planted fault is found, at the latest."""
+
+
+def walk(seed: int, voters: int, cuts: bool = True, steps: int = 150, heal: bool = True) -> World:
+    """Raises TwoError, with what has happened."""
+    rng = random.Random(seed)
+    world = World(rng, voters, cuts=cuts)
+    try:
+        for _ in range(rng.randrange(20, steps)):
+            world.step()
+        if heal:
+            world.heal(60)
+    except TwoError as error:
+        raise TwoError(f"seed {seed}: {error}\n" + "\n".join(world.told[-40:])) from None
+    return world
+
+
+class NeverTwoTests(SynchronousTestCase):
+    def walks(self, voters: int, cuts: bool = True) -> Counter[str]:
+        seen: Counter[str] = Counter()
+        for seed in range(WALKS):
+            world = walk(seed, voters, cuts)
+            seen["acknowledged"] += len(world.acknowledged)
+            seen["taken over"] += sum(copy.granted_times for copy in world.copies[1:])
+            active = [copy for copy in world.copies if copy.granted_times and copy.seeker.state == "proven"]
+            self.assertEqual(len(active), 1, "\n".join([f"seed {seed}", *world.told[-40:]]))
+            session = active[0].session
+            self.assertTrue(session is not None and session.counts, "\n".join([f"seed {seed}: no replica", *world.told[-40:]]))
+            self.assertLessEqual(world.acknowledged, active[0].log)
+        return seen
+
+    def test_with_voters(self) -> None:
+        for voters in (1, 2, 4):
+            seen = self.walks(voters)
+            self.assertGreater(min(seen.values()), 10, f"{voters} voters: {seen}")
+
+    def test_alone_without_cuts(self) -> None:
+        seen = self.walks(0, cuts=False)
+        self.assertGreater(min(seen.values()), 10, seen)
+
+
+class PlantedTests(SynchronousTestCase):
+    """Each rule that is left out is found."""
+
+    def assert_found(self, voters: int = 1) -> None:
+        for seed in range(PLANTED_WALKS):
+            try:
+                walk(seed, voters, heal=False)
+            except TwoError:
+                return
+        self.fail(f"not found within {PLANTED_WALKS} walks")
+
+    def test_a_voter_that_grants_twice(self) -> None:
+        def grant(held: Held, question: Question) -> tuple[Held, Verdict]:
+            return Held(question.sequence, question.ballot), Verdict.GIVEN
+
+        self.patch(voter, "consider", grant)
+        self.assert_found()
+
+    def test_a_voter_that_answers_before_it_is_durable(self) -> None:
+        def hurry(store: Any, ticket: int, function: Any, *args: Any) -> None:
+            function(*args)
+
+        self.patch(SettingsStore, "when_synced", hurry)
+        self.assert_found()
+
+    def test_giving_up_that_is_not_durable(self) -> None:
+        def forget(keeper: Any, diverged: bool = False) -> Deferred[CopyRecord]:
+            keeper._copying = None
+            keeper._next = keeper.record = keeper._next.gave_up()
+            return succeed(keeper._next)
+
+        self.patch(CopyKeeper, "give_up", forget)
+        self.assert_found()
+
+    def test_a_copy_that_is_noted_too_late(self) -> None:
+        def note(seeker: Any, other: Any) -> Deferred[CopyRecord]:
+            seeker._clock.call_later(1.0, seeker._keeper.note, other)
+            return succeed(seeker._keeper.record)
+
+        self.patch(Seeker, "note", note)
+        self.assert_found()
+
+    def test_the_word_of_anyone(self) -> None:
+        self.patch(Standing, "gives_word_to", lambda standing, other: not standing.complete)
+        self.patch(Standing, "yields_to", lambda standing, other: other.activity > standing.activity)
+        self.assert_found()
+
+    def test_an_incomplete_copy_that_becomes_active(self) -> None:
+        self.patch(CopyRecord, "complete", True)
+        self.assert_found()
