@@ -178,7 +178,7 @@ class CopyProcess(Process):
         self.keeper = CopyKeeper(self.disk, FOLDER, record, writer.submit, self.failed)
         rules = ProofRules(self.primary)
         self.seeker = Seeker(self.keeper, NODE, rules, lambda: world.voter_names, _Ways(self), self, self, world.rng.randbytes)
-        if record.complete:
+        if self.seeker.may_seek:
             self.seeker.seek(Purpose.START)
         self.call_later(world.rng.random(), self._look)
 
@@ -232,7 +232,7 @@ class CopyProcess(Process):
         self.seeker.visit(place).addCallbacks(lambda standing: self._met(place, standing), lambda _: self._alone())
 
     def _alone(self) -> None:
-        if self.seeker.state == passive.name and self.session is None and self.keeper.latest.complete:
+        if self.seeker.state == passive.name and self.session is None and self.seeker.may_seek:
             self.seeker.seek(Purpose.START)
 
     def _met(self, place: str, other: Standing) -> None:

@@ -93,6 +93,20 @@ class CopyRecord:
         """May another copy be complete, too?  Then these data need a proof to be used without it."""
         return self.complete and self.other is not None
 
+    @property
+    def retractable(self) -> bool:
+        """May this copy take its giving up back, when it hears that the other one has given itself up, too?
+
+        A question that arrives late can bring both to that.  Of two copies only the one with the greater id may.
+        """
+        other = self.other
+        return self.state is CopyState.GIVEN_UP and not self.diverged and other is not None and self.copy_id > other.copy_id
+
+    @property
+    def usable(self) -> bool:
+        """Can a proof make this copy active?"""
+        return self.complete or self.retractable
+
     # --- what becomes of it
 
     def noted(self, other: OtherCopy) -> CopyRecord:
@@ -106,10 +120,11 @@ class CopyRecord:
 
     def raised(self, sequence: int, took_over: bool) -> CopyRecord:
         """Active at ``sequence``, and alone."""
-        self._must_be_complete(f"be active at sequence {sequence}")
+        if not self.retractable:
+            self._must_be_complete(f"be active at sequence {sequence}")
         if sequence <= self.sequence:
             raise CopyStateError(f"the sequence {sequence} is not above {self.sequence}")
-        return replace(self, sequence=sequence, other=None, took_over=took_over)
+        return replace(self, state=CopyState.COMPLETE, sequence=sequence, other=None, took_over=took_over)
 
     def gave_up(self, diverged: bool = False) -> CopyRecord:
         """Never used again before a full copy.  Data that are incomplete stay so."""

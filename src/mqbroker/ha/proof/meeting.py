@@ -65,12 +65,12 @@ class Standing:
 
         Either ``other`` needs its word, or both are active, as a pair that was cut.
         """
-        if self.node_id != other.node_id or not other.complete or other.activity is Activity.PASSIVE:
+        if self.node_id != other.node_id or other.activity is Activity.PASSIVE:
             return False
         if self.activity is other.activity is Activity.ACTIVE:
             return other.preferred_to(self)
         wanted = other.noted == self.copy_id and other.sequence >= self.sequence
-        return wanted and (not self.complete or other.preferred_to(self))
+        return wanted and (not self.complete or (other.complete and other.preferred_to(self)))
 
     def preferred_to(self, other: Standing) -> bool:
         """Is this the copy that goes on when the two meet?  Both are complete, and of one node; one of the two always is.

@@ -69,8 +69,9 @@ class Owner(Protocol):
     def refused(self, reason: str, other: Standing | None) -> None:
         """The copy is passive: acceptors close, and it registers at the copy that is active and copies anew.
 
-        ``other`` is the copy in whose favour that is, if it has said so itself.  If the one that this copy finds then is seeking, too, and
-        these data are still complete, the owner seeks again (see :meth:`mqbroker.ha.proof.seeking.Seeker.visit`).
+        ``other`` is the copy in whose favour that is, if it has said so itself.  As long as it finds nobody
+        active it visits the other copy (:meth:`mqbroker.ha.proof.seeking.Seeker.visit`), and seeks again if it
+        :attr:`~mqbroker.ha.proof.seeking.Seeker.may_seek`.
         """
 
     def stop_copying(self) -> None:

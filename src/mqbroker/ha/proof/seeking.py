@@ -112,9 +112,14 @@ class Seeker:
         return self._state == holding.name and not self._keeper.latest.shared
 
     @property
+    def may_seek(self) -> bool:
+        """Can a search end well?  A passive copy that meets no active one seeks then."""
+        return self._keeper.latest.usable
+
+    @property
     def standing(self) -> Standing:
         record = self._keeper.latest
-        noted = record.other.copy_id if record.shared and record.other is not None else ""
+        noted = record.other.copy_id if record.usable and record.other is not None else ""
         return Standing(
             self._node_id,
             record.copy_id,
@@ -231,7 +236,7 @@ class Seeker:
         self._state = asking.name
         record = self._keeper.latest
         rules = self._rules
-        if not record.complete:
+        if not record.usable:
             self._refused(f"these data are {record.state.value}")
         elif record.other is None:
             self._proven("no other copy has these data")
@@ -287,8 +292,8 @@ class Seeker:
             self.visit(noted.connector).addErrback(lambda _: None)
         elif other.activity is Activity.ACTIVE and not own.preferred_to(other):
             self._refused(f"{who} goes on", other)
-        elif other.copy_id == noted.copy_id and other.sequence > own.sequence:
-            self._refused(f"{who} has been active later", other)
+        elif other.copy_id == noted.copy_id and (other.sequence > own.sequence or (other.complete and not own.complete)):
+            self._refused(f"{who} is to go on", other)
         elif other.activity is not Activity.PASSIVE and other.preferred_to(own):
             self._undecided(f"{who} is to go on, and has to ask")
         else:
@@ -299,7 +304,9 @@ class Seeker:
         self._state = voting.name
         voters = self._voters()
         record = self._keeper.latest
-        if self._purpose is Purpose.START and not self._rules.primary:
+        if not record.complete:
+            self._undecided(f"{self._reason}; this copy has given itself up, and only the other one can make it active")
+        elif self._purpose is Purpose.START and not self._rules.primary:
             self._undecided(f"{self._reason}; a backup does not start with these data unless it meets the other copy")
         elif voters:
             needed = needed_votes(len(voters), self._rules.quorum_size)

@@ -38,7 +38,7 @@ def decode_question(data: bytes) -> Question:
     asked = _round(reader)
     node_id, sequence, ballot = _id(reader, "node_id"), _number(reader, "sequence"), _ballot(reader)
     value = _id(reader, "value")
-    if not node_id or not sequence or not 0 < ballot.number <= BALLOT_MAX or bool(value) is not (asked is Round.ACCEPT):
+    if not node_id or not sequence or not ballot.number or bool(value) is not (asked is Round.ACCEPT):
         raise reader.fail("node id, sequence, ballot or value does not fit the question")
     return Question(asked, node_id, sequence, ballot, value)
 
@@ -105,4 +105,7 @@ def _write_ballot(writer: Writer, ballot: Ballot) -> None:
 
 
 def _ballot(reader: Reader) -> Ballot:
-    return Ballot(_number(reader, "ballot"), reader.raw(PROPOSER_SIZE))
+    ballot = Ballot(_number(reader, "ballot"), reader.raw(PROPOSER_SIZE))
+    if ballot.number > BALLOT_MAX:
+        raise reader.fail(f"{ballot.number} is more than {BALLOT_MAX}")
+    return ballot
