@@ -72,6 +72,10 @@ class Process:
         self.world.clock.call_later(seconds, due)
         return call
 
+    def begin_life(self) -> None:
+        self.life += 1
+        self.running = True
+
     def crash(self) -> None:
         self.life += 1
         self.running = False
@@ -88,7 +92,7 @@ class VoterProcess(Process):
         self.voter: Voter
 
     def start(self) -> None:
-        self.running = True
+        self.begin_life()
         self.store = SettingsStore(self.durable)
         store: Any = self.store
         self.voter = Voter(store, self.name, dict(self.durable))
@@ -127,7 +131,7 @@ class Session:
         world = sender.world
         if sender.name in self.ended or self.broken:
             return
-        if not world.linked(sender, receiver) or self.lives != (self.active.life, self.replica.life):
+        if not receiver.running or not world.linked(sender, receiver) or self.lives != (self.active.life, self.replica.life):
             self.lost()
             return
         at = max(self._last[receiver.name], world.clock.seconds + world.delay())
@@ -169,7 +173,7 @@ class CopyProcess(Process):
 
     def start(self) -> None:
         world = self.world
-        self.running = True
+        self.begin_life()
         self.listens = False
         self.session = None
         self.unanswered = set()
