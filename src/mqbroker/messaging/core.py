@@ -127,6 +127,7 @@ class MessagingCore:
         self.routing = RoutingTable(wildcards, self._remote_changed, None if make_grouping is None else make_grouping(self))
         self.awaited = AwaitedQueues(clock, self.turn)
         self.global_memory = GlobalMemory(options.global_max_size, options.global_max_messages, store.pager)
+        store.overfull.subscribe(self.global_memory.set_store_full)
         self.paging = Paging(self)
         self.observers: list[Observer] = []
         self.consumers_changed: Event[Queue, bool] = Event()

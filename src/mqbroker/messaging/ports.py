@@ -337,6 +337,8 @@ class Store(Protocol):
     failed: bool
     synced: int
     """The highest ticket whose work is durable."""
+    overfull: Event[bool]
+    """More work is on its way (True) than one of the places takes where it is kept: producers are to wait until that has an end (False)."""
 
     @property
     def pager(self) -> Pager | None:

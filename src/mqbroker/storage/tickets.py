@@ -11,23 +11,28 @@ from typing import Any
 
 from twisted.logger import Logger
 
+from mqbroker.messaging.event import Event
 from mqbroker.storage.errors import FencedError
 
 
 class Condition:
     """One of the things that must hold before work counts as durable.  ``reached`` is the highest ticket for whose work it holds."""
 
-    __slots__ = ("_tickets", "name", "reached")
+    __slots__ = ("_tickets", "held", "name", "reached")
 
     def __init__(self, tickets: Tickets, name: str, reached: int) -> None:
         self.name = name
         self.reached = reached
+        self.held: Event[int] = Event()
+        """It holds for the work up to this ticket: told before anybody who waited for that is called."""
         self._tickets = tickets
 
     def hold(self, ticket: int) -> None:
         """It holds for the work up to ``ticket``: call who waited for nothing else."""
         if ticket > self.reached:
             self.reached = ticket
+        if self.held.listeners:
+            self.held(ticket)
         self._tickets.settle()
 
     def withdraw(self) -> None:
@@ -54,6 +59,7 @@ class Tickets:
         self.failed = False
         self.own = Condition(self, "own store", 0)
         self.conditions = [self.own]
+        self.overfull: Event[bool] = Event()
         self._closed = False
         self._waiters: deque[tuple[int, Callable[..., object], tuple[Any, ...]]] = deque()
 
@@ -70,9 +76,12 @@ class Tickets:
         else:
             self._waiters.append((ticket, function, args))
 
-    def demand(self, name: str) -> Condition:
-        """Let the work that is handed over from now on wait for one more condition; work that was handed over before does not."""
-        condition = Condition(self, name, self.last)
+    def demand(self, name: str, under_way: bool = False) -> Condition:
+        """Let the work that is handed over from now on wait for one more condition.
+
+        Work that was handed over before does not wait for it, with ``under_way`` unless the store itself has kept that.
+        """
+        condition = Condition(self, name, self.own.reached if under_way else self.last)
         self.conditions.append(condition)
         return condition
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from mqbroker.config.model.configuration import Configuration, QueueConfiguration
 from mqbroker.messaging.administration.disk_guard import DiskSpace
+from mqbroker.messaging.event import Event
 from mqbroker.messaging.filters.filter import Filter, parse_filter
 from mqbroker.messaging.message.message import Message
 from mqbroker.messaging.ports import AddressRecord, BranchRecord, QueueRecord, Recovered
@@ -88,6 +89,7 @@ class HeldStore:
 
     def __init__(self) -> None:
         self.synced = 0
+        self.overfull: Event[bool] = Event()
         self.held = False
         self.log: list[tuple[Any, ...]] = []
         self.bodies: dict[int, FakeBody] = {}

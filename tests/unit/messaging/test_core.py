@@ -34,6 +34,17 @@ class SettingsTests(SynchronousTestCase):
         self.assertEqual((queue.address.settings.max_delivery_attempts, told), (2, [True]))
 
 
+class StoreTests(SynchronousTestCase):
+    def test_producers_wait_while_the_store_is_overfull(self) -> None:
+        bench = Bench()
+        memory = bench.queue("q").address.memory
+        granted: list[int] = []
+        bench.core.store.overfull(True)
+        self.assertFalse(memory.when_free(lambda: granted.append(1)))
+        bench.core.store.overfull(False)
+        self.assertEqual(granted, [1])
+
+
 class DuplicateIdCacheTests(SynchronousTestCase):
     def cache(self, bench: Bench, name: str) -> Any:
         return bench.core.duplicate_ids(name)

@@ -80,3 +80,28 @@ class TicketTests(SynchronousTestCase):
         tickets.close()
         tickets.own.hold(1)
         self.assertEqual(called, [])
+
+    def test_work_under_way_may_wait_for_a_new_condition_too(self) -> None:
+        tickets = Tickets()
+        tickets.last = 3
+        tickets.own.hold(1)
+        called: list[int] = []
+        for ticket in (2, 3):
+            tickets.when_synced(ticket, called.append, ticket)
+        condition = tickets.demand("late", under_way=True)
+        tickets.own.hold(3)
+        self.assertEqual((called, tickets.synced), ([], 1))
+        condition.hold(2)
+        self.assertEqual((called, tickets.synced), ([2], 2))
+
+    def test_that_a_condition_holds_is_told_before_anybody_who_waited_is_called(self) -> None:
+        tickets = Tickets()
+        tickets.last = 2
+        called: list[object] = []
+        tickets.when_synced(2, called.append, "waited")
+        no_longer = tickets.own.held.subscribe(called.append)
+        tickets.own.hold(2)
+        self.assertEqual(called, [2, "waited"])
+        no_longer()
+        tickets.own.hold(2)
+        self.assertEqual(called, [2, "waited"])

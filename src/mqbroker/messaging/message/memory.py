@@ -49,10 +49,10 @@ class Waiting(Protocol):
 class GlobalMemory:
     """The sum over all addresses.  Limits: bytes and messages, -1 = none.
 
-    ``pager`` is the store's, None where nothing can be paged.  While ``disk_full`` is set every address is full.
+    ``pager`` is the store's, None where nothing can be paged.  While ``disk_full`` or ``store_full`` is set every address is full.
     """
 
-    __slots__ = ("accounts_waiting", "disk_full", "max_bytes", "max_messages", "messages", "pager", "size")
+    __slots__ = ("accounts_waiting", "disk_full", "max_bytes", "max_messages", "messages", "pager", "size", "store_full")
 
     def __init__(self, max_bytes: int = -1, max_messages: int = -1, pager: Backlog | None = None) -> None:
         self.max_bytes = max_bytes
@@ -61,6 +61,8 @@ class GlobalMemory:
         self.messages = 0
         self.pager = pager
         self.disk_full = False
+        self.store_full = False
+        """The store cannot keep what comes as fast as it comes."""
         self.accounts_waiting: dict[Waiting, None] = {}
         """Accounts of addresses, and pages of non-destructive queues, that wait for room."""
 
@@ -72,6 +74,11 @@ class GlobalMemory:
     def congested(self) -> bool:
         """Do pages come in faster than the disk takes them?"""
         return self.pager is not None and self.pager.backlog >= PAGE_BACKLOG_MAX
+
+    def set_store_full(self, full: bool) -> None:
+        self.store_full = full
+        if not full:
+            self.release()
 
     def release(self) -> None:
         """A reason for producers to wait may have ended: grant the credits that can be granted."""
@@ -102,7 +109,9 @@ class AddressMemory:
 
     @property
     def policy(self) -> str:
-        """The policy of the full address; disk-full-policy while the disk is full."""
+        """The policy of the full address: disk-full-policy while the disk is full, BLOCK while the store is."""
+        if self._global.store_full:
+            return "BLOCK"
         return self.settings.disk_full_policy if self._global.disk_full else self.settings.address_full_policy
 
     @property
@@ -128,6 +137,7 @@ class AddressMemory:
             or 0 <= settings.max_size_messages <= self.messages
             or overall.full
             or overall.disk_full
+            or overall.store_full
         )
 
     @property
@@ -154,9 +164,10 @@ class AddressMemory:
 
     @property
     def excess(self) -> int:
-        """Bytes by which the address, or all of them together, are beyond limit and tolerance; at least 1 while the disk is full."""
+        """Bytes by which the address, or all of them together, are beyond limit and tolerance; at least 1 while disk or store is full."""
         overall = self._global
-        return max(_excess(self.size, self.settings.max_size_bytes), _excess(overall.size, overall.max_bytes), int(overall.disk_full))
+        full = int(overall.disk_full or overall.store_full)
+        return max(_excess(self.size, self.settings.max_size_bytes), _excess(overall.size, overall.max_bytes), full)
 
     def add(self, size: int) -> None:
         """A message came."""
@@ -216,7 +227,7 @@ class AddressMemory:
         overall = self._global
         if self._waiting:
             self.release()
-        if overall.accounts_waiting and not (overall.full or overall.disk_full or overall.congested):
+        if overall.accounts_waiting and not (overall.full or overall.disk_full or overall.store_full or overall.congested):
             overall.release()
 
     def when_free(self, grant: Callable[[], None]) -> bool:
@@ -255,7 +266,7 @@ class AddressMemory:
     def _wait_for_others(self) -> None:
         """Wait for the limits of the whole broker, too, if they hold producers back."""
         overall = self._global
-        if overall.full or overall.disk_full or overall.congested:
+        if overall.full or overall.disk_full or overall.store_full or overall.congested:
             overall.accounts_waiting[self] = None
 
 

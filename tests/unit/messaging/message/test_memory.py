@@ -43,6 +43,19 @@ class WaitingTests(SynchronousTestCase):
         self.overall.release()
         self.assertEqual(self.granted, [0, 1, 2, 3, 4])
 
+    def test_a_store_that_is_overfull_makes_everybody_wait_whatever_the_policy(self) -> None:
+        for policy in ("PAGE", "DROP", "FAIL"):
+            self.accounts.append(AddressMemory(policy, AddressSettings(address_full_policy=policy), self.overall))
+        self.overall.set_store_full(True)
+        self.assertEqual({(account.policy, account.full, account.excess) for account in self.accounts}, {("BLOCK", True, 1)})
+        self.wait()
+        self.accounts[0].add(100)
+        self.accounts[0].remove(100)
+        self.assertEqual(self.granted, [])
+        self.overall.set_store_full(False)
+        self.assertEqual(self.granted, list(range(8)))
+        self.assertFalse(self.accounts[-1].full)
+
     def test_room_for_all_together_is_for_everybody_in_their_order(self) -> None:
         self.accounts[0].add(10_000)
         self.wait()
