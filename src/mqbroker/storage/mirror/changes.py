@@ -138,10 +138,11 @@ class _Incomplete(Exception):
 
 
 class ChangeDecoder:
-    """Bytes in any pieces in, changes out.  ``number`` is that of the last one that came out."""
+    """Bytes in any pieces in, changes out.  ``number`` is that of the last one that came out, ``consumed`` are the bytes up to its end."""
 
     def __init__(self) -> None:
         self.number = 0
+        self.consumed = 0
         self._left = bytearray()
         """The beginning of a change that is not complete."""
         self._needed = 1
@@ -174,6 +175,7 @@ class ChangeDecoder:
                 self._needed = incomplete.size
                 return
             at += size
+            self.consumed += size
             self.number += 1
             yield change
 

@@ -231,7 +231,7 @@ class MirroredFileSystem:
         raise ValueError(f"{old} cannot become {new}: one of them is mirrored, the other one is not")
 
     def _renamed(self, names: tuple[str, str] | None) -> None:
-        if names is None:
+        if names is None or names[0] == names[1]:
             return
         old, new = names
         self._move_handles(new, None)

@@ -75,6 +75,7 @@ class MirroredTests(SynchronousTestCase):
         self.mirrored.open("/data/journal/a").close()
         self.told()
         self.mirrored.rename("/data/journal/a", "/data/journal/b")
+        self.mirrored.rename("/data/journal/b", "/data/journal/b")
         self.mirrored.rename_new("/data/journal/b", "/data/journal/c")
         self.mirrored.remove("/data/journal/c")
         self.mirrored.remove_directory("/data/paging/q-1")

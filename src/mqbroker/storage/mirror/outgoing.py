@@ -1,0 +1,72 @@
+"""Changes on their way from the thread that makes them to the loop, which sends them."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+
+from mqbroker.storage.mirror.changes import WRITE_MAX, Buffer, Change, Sync, SyncDirectory, Write, encode_change
+
+TOGETHER_MAX = 256 * 1024
+"""Bytes of changes that wait for a sync before the loop hears of them: it is woken once per sync, not once per change."""
+
+
+class Outgoing:
+    """Numbers changes, encodes them, and keeps them until the loop takes them.
+
+    ``put`` and ``synced`` are called by one thread at a time, all else by the loop.  ``call(function)`` calls on the loop, where ``ready``
+    is called when there is something to take.
+    """
+
+    def __init__(self, call: Callable[[Callable[[], object]], object], ready: Callable[[], object]) -> None:
+        self.number = 0
+        """Of the change that was put last."""
+        self.synced = 0
+        """The number of the last sync that has ended on this side."""
+        self.taken = 0
+        """The number of the change that the loop took last."""
+        self._call = call
+        self._ready = ready
+        self._waiting: deque[tuple[int, list[Buffer]]] = deque()
+        self._size = 0
+        """Bytes put since the loop was called."""
+        self._called = False
+
+    def put(self, change: Change) -> int:
+        """Returns the number of the change, of its last part for one that has several."""
+        if isinstance(change, Write) and len(change.data) > WRITE_MAX:
+            handle, offset, data = change
+            view = memoryview(data)
+            for at in range(0, len(view), WRITE_MAX):
+                self._put(Write(handle, offset + at, view[at : at + WRITE_MAX]))
+        else:
+            self._put(change)
+        return self.number
+
+    def sync_ended(self, number: int) -> None:
+        self.synced = number
+
+    def take(self) -> list[Buffer]:
+        """Everything that waits."""
+        taken: list[Buffer] = []
+        waiting = self._waiting
+        while waiting:
+            self.taken, buffers = waiting.popleft()
+            taken += buffers
+        return taken
+
+    def _put(self, change: Change) -> None:
+        buffers = encode_change(change)
+        self.number += 1
+        self._waiting.append((self.number, buffers))
+        self._size += sum(map(len, buffers))
+        if self._size >= TOGETHER_MAX or isinstance(change, Sync | SyncDirectory):
+            self._size = 0
+            # The flag is taken back before the loop takes what waits, so nothing is left behind.
+            if not self._called:
+                self._called = True
+                self._call(self._due)
+
+    def _due(self) -> None:
+        self._called = False
+        self._ready()
