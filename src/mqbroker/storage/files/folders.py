@@ -48,7 +48,7 @@ def make_folders(file_system: FileSystem, settings: StoreSettings) -> None:
             continue
         if not allowed:
             raise StorageError(f"{directory} does not exist, and {name} is false")
-        _make_folder(file_system, directory)
+        make_folder(file_system, directory)
 
 
 def mark_folders(file_system: FileSystem, settings: StoreSettings) -> None:
@@ -67,7 +67,7 @@ def mark_folders(file_system: FileSystem, settings: StoreSettings) -> None:
         file_system.sync_directory(directory)
 
 
-def _make_folder(file_system: FileSystem, directory: str) -> None:
+def make_folder(file_system: FileSystem, directory: str) -> None:
     """Create it, and those above it: all of their names are durable, for with a name everything below would be lost."""
     missing = [directory]
     while not file_system.exists(parent := _parent(missing[-1])) and parent != missing[-1]:

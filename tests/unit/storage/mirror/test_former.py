@@ -1,0 +1,110 @@
+"""What was in the folders of a replica before a copy."""
+
+from __future__ import annotations
+
+import random
+from unittest import TestCase
+
+from mqbroker.storage.mirror.former import empty_folders
+from tests.support.disk import SimulatedCrash, SimulatedDisk
+from tests.unit.storage.mirror.support import REPLICA, REPLICA_ROOTS
+
+JOURNAL = f"{REPLICA}/journal"
+PAGING = f"{REPLICA}/paging"
+
+
+class FormerTests(TestCase):
+    def setUp(self) -> None:
+        self.disk = SimulatedDisk(random.Random(1))
+
+    def fill(self, text: str) -> None:
+        for path in (f"{JOURNAL}/mqbroker-data-1.mqj", f"{REPLICA}/large-messages/1.msg", f"{PAGING}/q-1/1.page", f"{JOURNAL}/server.lock"):
+            file = self.disk.open(path)
+            file.write(0, text.encode())
+            file.sync()
+            file.close()
+            self.disk.make_directory(f"{PAGING}/q-1")
+            for directory in (JOURNAL, f"{REPLICA}/large-messages", f"{PAGING}/q-1", PAGING):
+                self.disk.sync_directory(directory)
+
+    def empty(self, saved: int, for_good: bool = False) -> None:
+        empty_folders(self.disk, REPLICA_ROOTS, saved, for_good)
+
+    def files(self) -> dict[str, bytes]:
+        return {path.removeprefix(f"{REPLICA}/"): content for path, content in sorted(self.disk.files().items())}
+
+    def test_folders_that_are_missing_are_made(self) -> None:
+        self.empty(2)
+        self.disk.crash()
+        self.assertEqual(self.disk.list(REPLICA), ["bindings", "journal", "large-messages", "paging"])
+        self.assertEqual(self.files(), {})
+
+    def test_what_is_there_is_put_away_and_survives(self) -> None:
+        self.empty(1)
+        self.fill("first")
+        self.empty(1)
+        self.disk.crash()
+        self.assertEqual(
+            self.files(),
+            {
+                "journal/oldreplica.1/mqbroker-data-1.mqj": b"first",
+                "journal/server.lock": b"first",
+                "large-messages/oldreplica.1/1.msg": b"first",
+                "paging/oldreplica.1/q-1/1.page": b"first",
+            },
+        )
+        self.assertEqual(self.disk.list(f"{REPLICA}/bindings"), [])
+        self.assertEqual(self.disk.list(PAGING), ["oldreplica.1"])
+
+    def test_the_oldest_go(self) -> None:
+        for saved, left in ((2, {"2", "3"}), (1, {"3"}), (-1, {"1", "2", "3"})):
+            self.setUp()
+            self.empty(saved)
+            for text in ("1", "2", "3"):
+                self.fill(text)
+                self.empty(saved)
+            kept = {
+                f"{root}/oldreplica.{number}/{name}"
+                for number in left
+                for root, name in (("journal", "mqbroker-data-1.mqj"), ("large-messages", "1.msg"), ("paging", "q-1/1.page"))
+            }
+            self.assertEqual(set(self.files()) - {"journal/server.lock"}, kept)
+            self.assertEqual(self.files()["journal/oldreplica.3/mqbroker-data-1.mqj"], b"3")
+
+    def test_with_none_saved_what_is_there_goes(self) -> None:
+        self.empty(0)
+        self.fill("first")
+        self.empty(0)
+        self.assertEqual(list(self.files()), ["journal/server.lock"])
+        self.assertEqual(self.disk.list(PAGING), [])
+
+    def test_what_is_kept_for_good_is_never_removed_nor_counted(self) -> None:
+        self.empty(0)
+        self.fill("split")
+        self.empty(0, for_good=True)
+        for text in ("2", "3", "4"):
+            self.fill(text)
+            self.empty(1)
+        journals = [path for path in self.files() if path.endswith(".mqj")]
+        self.assertEqual(journals, ["journal/oldreplica.1/mqbroker-data-1.mqj", "journal/oldreplica.4/mqbroker-data-1.mqj"])
+        self.fill("5")
+        self.empty(0)
+        self.assertEqual(self.files()["journal/oldreplica.1/mqbroker-data-1.mqj"], b"split")
+        self.assertEqual(self.files()["paging/oldreplica.1/q-1/1.page"], b"split")
+
+    def test_after_a_power_failure_in_between_it_is_done_again(self) -> None:
+        for after in range(40):
+            self.setUp()
+            self.empty(-1)
+            self.fill("first")
+            self.disk.crash_after = after
+            try:
+                self.empty(-1)
+            except SimulatedCrash:
+                self.disk.crash()
+            self.disk.crash_after = None
+            self.empty(-1)
+            self.disk.crash()
+            names = sorted(path.rpartition("/")[2] for path in self.files())
+            self.assertEqual(names, ["1.msg", "1.page", "mqbroker-data-1.mqj", "server.lock"])
+            self.assertEqual([path for path in self.files() if "oldreplica" not in path], ["journal/server.lock"])
