@@ -40,6 +40,7 @@ State = dict[int, tuple[str, tuple[tuple[str, int], ...]]]
 def inflict(world: World, disk: SimulatedDisk, settings: StoreSettings) -> Damage | None:
     """Flip a bit that matters; None when there is neither a closed segment nor a page."""
     rng = world.generator("damage")
+    disk.forget_failures()  # meant for the broker
     images = find_images(disk, settings.journal_directory, settings.bindings_directory)
     closed = [(segment.path, segment.end) for image in (images.messages, images.bindings) for segment in image.segments[:-1]]
     pages = _pages(images, settings)
