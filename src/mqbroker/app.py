@@ -14,7 +14,6 @@ from twisted.internet.threads import deferToThreadPool
 from twisted.logger import Logger
 
 from mqbroker import __version__
-from mqbroker.availability import start_warnings
 from mqbroker.config.instance.broker_settings import BrokerSettings as BrokerSettings
 from mqbroker.listening import Listeners
 from mqbroker.messaging.administration.disk_guard import DiskSpace
@@ -180,8 +179,11 @@ class Broker:
         """Start, and listen.  Raises :class:`StartError`; nothing is left open then."""
         for warning in self.settings.warnings:
             log.warn("{text}", text=str(warning))
-        for remark in start_warnings(self.settings):
-            log.warn("{text}", text=remark)
+        if self.configuration.shared_store is not None:
+            from mqbroker.availability import start_warnings
+
+            for remark in start_warnings(self.settings):
+                log.warn("{text}", text=remark)
         self._life.start()
 
     @property

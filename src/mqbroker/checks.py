@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from mqbroker.availability import start_warnings
 from mqbroker.config.model.monitoring_ports import bindings
 from mqbroker.config.problems import ConfigurationError, Problem, WrittenFilter
 from mqbroker.messaging.filters.filter import parse_filter
@@ -55,7 +54,10 @@ def odd_settings(settings: BrokerSettings, read_file: ReadFile) -> list[str]:
     configuration = settings.configuration
     told = bindings(configuration.metrics, settings.web)[1]
     told.extend(idle_parts(configuration))
-    told += start_warnings(settings)
+    if configuration.shared_store is not None:
+        from mqbroker.availability import start_warnings
+
+        told += start_warnings(settings)
     for modules in settings.login_domains.values():
         told += login_steps(modules, "", read_file)[1]
     return told

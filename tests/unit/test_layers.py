@@ -224,14 +224,17 @@ class StartUpTests(SynchronousTestCase):
         self.assertEqual(loaded & {"click", "rich", "construct", "pyspark", "prompt_toolkit"}, set())
 
     def test_the_broker_imports_what_few_brokers_need_when_they_need_it(self) -> None:
-        """Filters, management, metrics over HTTP, TLS stores, properties that override broker.xml."""
+        """Filters, management, metrics over HTTP, TLS stores, properties that override broker.xml, other brokers, the client."""
         start = "from mqbroker.tap import BrokerService\nimport mqbroker.settings, mqbroker.config.parse, mqbroker.cli.daemon"
         config = ROOT / "config" / "standalone" / "broker.xml"
         start += f"\nmqbroker.config.parse.load_configuration({str(config)!r}, lambda path: open(path, 'rb').read(), {{}})"
         late = {
+            "mqbroker.availability",
+            "mqbroker.cluster",
             "mqbroker.config.broker_xml.cluster_assembly",
             "mqbroker.config.broker_xml.older_forms",
             "mqbroker.config.overrides.overrides",
+            "mqbroker.ha",
             "mqbroker.messaging.filters.compile",
             "mqbroker.messaging.filters.parser",
             "mqbroker.server.observation.figures",
@@ -241,7 +244,10 @@ class StartUpTests(SynchronousTestCase):
             "mqbroker.server.management.queue_control",
             "mqbroker.server.management.service",
             "mqbroker.server.observation.metrics",
+            "mqbroker.storage.memorystore",
             "cryptography.hazmat.primitives.serialization.pkcs12",
+            "mqclient.core.api",
+            "mqclient.invm",
             "mqclient.jms",
             "mqclient.wire.packets.grammar",
             "sqlite3",
