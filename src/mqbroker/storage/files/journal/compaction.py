@@ -101,6 +101,7 @@ class Compactor:
         numbered: list[tuple[int, bytes]] = []
         kept: list[tuple[Kept, int]] = []
         size = 0
+        self._journal.seal_pages()
         for key in list(islice(oldest.live, STEP_RECORDS)):
             if size >= STEP_BYTES:
                 break

@@ -171,6 +171,14 @@ class Journal:
         self.group = self._open_group(size)
         return self.group
 
+    def seal_pages(self) -> None:
+        """From now on the record of a page says how far its messages go.
+
+        Else one that is made before the open group is closed, and comes behind it, would take back what that group says.
+        """
+        if self.group.pages is not None:
+            self.next_group(0)
+
     def want(self) -> None:
         """What has gathered is needed: it is written at the end of this turn, or after the write that is under way."""
         if self.busy:

@@ -6,7 +6,10 @@ from typing import Any
 from unittest import TestCase
 
 from mqbroker.messaging.ports import RecoveredReference
-from tests.unit.storage.support import Rig, ids
+from mqbroker.storage.files.journal.compaction import Compactor
+from mqbroker.storage.files.journal.maintenance import Maintenance
+from mqbroker.storage.files.recover import read_folder
+from tests.unit.storage.support import Rig, ids, make_message
 
 
 def started(**changes: Any) -> tuple[Rig, int]:
@@ -70,6 +73,41 @@ class CompactionTests(TestCase):
         for recovered in (rig.restart(), rig.crash()):
             self.assertEqual(recovered.messages[0][1], [RecoveredReference(queue, 4, 0), RecoveredReference(other, 0, 99)])
             self.assertEqual([(entry.record_id, entry.duplicate_id) for entry in recovered.duplicate_ids], [(record_id, b"dup")])
+
+    def test_what_is_moved_of_a_page_counts_the_messages_that_it_gets_at_that_moment(self) -> None:
+        """Room for what is moved may be in the next group only: then the open one has said of the page how far it goes."""
+        rig, queue = started(journal_compact_min_files=0)
+        store, journal = rig.store, rig.store._journal
+        assert store.pager is not None
+        folder = store.pager.folder("paged")
+        paged = []
+
+        def page() -> None:
+            message = make_message(store, bytes(20))
+            paged.append(message.message_id)
+            batch = store.begin()
+            batch.add_paged(folder, message, [queue], [queue], 100_000)
+            store.commit(batch)
+
+        page()
+        kept = rig.add(queue, body=bytes(2000))
+        rig.settle()
+        segment = next(each for each in journal.messages.segments if kept in each.live)
+        while segment is journal.messages.current:
+            rig.acknowledge(queue, rig.add(queue, body=bytes(500)))
+            rig.settle()
+        maintenance = Maintenance(journal, store._index, store, rig.writer, rig.clock)
+        compactor = Compactor(journal, store._index, store, maintenance, rig.clock, rig.settings, store.encoded_addresses)
+        page()
+        while journal.group.size + 2000 <= journal.group.limit:
+            rig.add(queue, body=bytes(100))
+        group = journal.group
+        compactor._move_messages(segment)
+        self.assertIsNot(journal.group, group)
+        rig.settle()
+        rig.disk.end_process()
+        found = {message.message_id for message, _ in read_folder(rig.disk, rig.settings).messages}
+        self.assertEqual(sorted({*paged, kept.message_id} - found), [])
 
     def test_an_acknowledgement_after_the_move_holds(self) -> None:
         rig, queue = started(journal_compact_min_files=2, journal_compact_percentage=50)
