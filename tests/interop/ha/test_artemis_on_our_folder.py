@@ -38,7 +38,7 @@ class ArtemisOnOurFolderTests(TestCase):
         self.addCleanup(artemis.kill)
         artemis.launch()
         artemis.process.wait_for_line("AMQ149002", START_SECONDS)
-        artemis.process.wait(START_SECONDS)
+        self.assertEqual(artemis.process.wait(START_SECONDS), 1)
         self.assertFalse([line for line in artemis.process.output() if "AMQ221007" in line])
 
     def test_it_does_not_start_and_ours_goes_on(self) -> None:
