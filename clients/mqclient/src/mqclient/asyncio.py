@@ -16,7 +16,7 @@
             print(message.text)
             await message.acknowledge()
 
-:mod:`mqclient.core.api` says what each of them does.  Times are milliseconds.
+:mod:`mqclient.core.api` documents each of these calls.  Times are milliseconds.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The core client for programs with threads: calls that wait.
 
 The reactor runs in a thread of its own, or is the process's reactor if that runs already.  Messages that have arrived wait in a buffer that
-application threads read directly; what has to be told to the broker about them is posted to the reactor in batches.
+application threads read directly; their acknowledgements and credits are posted to the reactor in batches.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class _Process:
 
     def _forked(self) -> None:
         self.lock = threading.Lock()
-        # It says that it runs, but the thread in which it ran is not in the child.
+        # The reactor's flag says that it runs, but its thread does not exist in the child.
         self.lost_reactor = _running_reactor()
 
     def reactor(self) -> Any:
@@ -133,7 +133,7 @@ class Runner:
         return Locator(self.runtime, connectors, settings)
 
     def call(self, function: Callable[..., Any], *args: Any, timeout: int | None = None, **kwargs: Any) -> Any:
-        """Run ``function(*args, **kwargs)`` in the reactor's thread, wait for its result and return it, or raise what it raised.
+        """Run ``function(*args, **kwargs)`` in the reactor's thread, wait, and return its result or raise its exception.
 
         ``timeout`` in ms, None: no limit beyond the core's own; when it is over the call is cancelled and ``OperationTimeoutError`` is
         raised.  KeyboardInterrupt in the waiting thread cancels the call.
@@ -221,7 +221,7 @@ class Runner:
             raise
 
     def flush(self, seconds: float) -> None:
-        """Wait until what was posted has been done and written, at most ``seconds``."""
+        """Wait until all posted work is done and written, at most ``seconds``."""
         if self.in_reactor_thread():
             return
         written = threading.Event()
@@ -275,7 +275,7 @@ class Runner:
         self._outcomes.add(outcome)
         try:
             result = function(*args, **kwargs)
-        except Exception as error:  # whatever it is, it belongs to the caller
+        except Exception as error:  # every error belongs to the caller
             self._finish(outcome, None, error)
             return
         if isawaitable(result) and not isinstance(result, Deferred):
@@ -296,7 +296,7 @@ class Runner:
     def _run_posted(self, function: Callable[..., Any], args: tuple[Any, ...]) -> None:
         try:
             result = function(*args)
-        except Exception as error:  # nobody waits for it
+        except Exception as error:  # no caller waits for this call
             self.runtime.log_failure("a posted call failed", error)
         else:
             if isinstance(result, Deferred):
@@ -308,11 +308,11 @@ class Runner:
 
     def _watch_shutdown(self) -> None:
         self._thread_id = threading.get_ident()
-        # Before the reactor's own threads are joined, for those may be the ones that wait here.
+        # Before the reactor's own threads are joined, since they may be waiting here.
         self.reactor.addSystemEventTrigger("before", "shutdown", self._shut_down)
 
     def _shut_down(self) -> Deferred[None]:
-        """Let everybody who waits for messages go, and calls end for a moment; then fail all the others."""
+        """End all waits for messages, give calls a moment to end, then fail the rest."""
         for buffer in list(self._buffers):
             buffer.close()
         ended: Deferred[None] = Deferred()
@@ -332,7 +332,7 @@ class Runner:
         with self._lock:
             self._ended = True
             jobs, self._jobs = self._jobs, deque()
-        # Nobody must wait for what will not happen any more.
+        # These jobs will not run any more: fail those that a thread waits for.
         for _, args in jobs:
             if args and isinstance(args[0], _Outcome):
                 self._outcomes.add(args[0])
@@ -360,7 +360,7 @@ class _Outcome:
         self.done.set()
 
     def cancel(self) -> None:
-        """In the reactor's thread: nobody waits any more."""
+        """In the reactor's thread: the caller no longer waits."""
         self.cancelled = True
         if self.deferred is not None and not self.done.is_set():
             self.deferred.cancel()

@@ -1,7 +1,7 @@
 """One exception class per CORE error code.
 
-Source: the CORE protocol's EXCEPTION packet (``protocol-spec/``, "Error codes").  The broker raises the
-same classes, so that a failure keeps its code from the place where it is found to the caller that sees it.
+Source: the CORE protocol's EXCEPTION packet (``protocol-spec/``, "Error codes").  The broker raises the same classes, so that a failure has
+the same code in the broker and in the client.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ BUFFERED_MAX = 1024 * 1024
 """Bytes on their way to one end of a ``vm://`` connection beyond which the other end is asked to wait."""
 
 Call = Callable[..., object]
-"""Calls a function with arguments in the thread of one end, after what was called before."""
+"""Calls a function with arguments in the thread of one end, after all earlier calls."""
 
 
 class ServerEnd(Protocol):
@@ -117,7 +117,7 @@ class _Pipe:
             function(argument)
 
     def client_ended(self, reason: str) -> None:
-        """The client has closed its end, after what it wrote."""
+        """The client has closed its end, after its written data."""
         if self._held is not None:
             self._held.append((self.client_ended, reason))
         else:
@@ -192,7 +192,7 @@ class InVMLink:
 
 
 class InVMTransport:
-    """The broker's end: what it needs of a socket."""
+    """The broker's end, with the methods of a socket that the broker uses."""
 
     def __init__(self, pipe: _Pipe) -> None:
         self._pipe = pipe

@@ -62,7 +62,7 @@ class Management:
 
     @classmethod
     async def open(cls, session: ClientSession, replies: str, timeout: int = REPLY_TIMEOUT_MS) -> Management:
-        """``replies``: a name for the temporary queue that nobody else uses.  ``timeout``: ms that an answer may take."""
+        """``replies``: a unique name for the temporary queue.  ``timeout``: ms that an answer may take."""
         await session.create_queue(
             QueueConfiguration(name=replies, address=replies, routing_type=ROUTING_ANYCAST, durable=False, temporary=True)
         )

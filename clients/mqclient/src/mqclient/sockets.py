@@ -1,4 +1,4 @@
-"""The core client on plain sockets: no thread, no reactor, nothing that outlives a call (decision 13).
+"""The core client on plain sockets: without threads and reactor, and running only inside calls (decision 13).
 
 For programs that read or write in their own loop, such as the workers of Spark::
 
@@ -9,11 +9,10 @@ For programs that read or write in their own loop, such as the workers of Spark:
         ...
         runtime.run(locator.close(), timeout=10)
 
-Awaitables are tasks of this runtime.  They, and the connections, go on only inside :meth:`SocketRuntime.run` and
-:meth:`SocketRuntime.pump`: whoever computes for long in between calls ``pump(0)`` now and then.  A broker that hears nothing for the
-connection TTL (60 s unless set) ends the connection; the next call finds that out, and the core connects again as its settings say.  What
-arrived during an absence is taken in before any limit on waiting for it counts.
-Only looking up host names blocks.
+Awaitables are tasks of this runtime.  Tasks and connections go on only inside :meth:`SocketRuntime.run` and :meth:`SocketRuntime.pump`: a
+program that computes for long in between calls ``pump(0)`` now and then.  A broker that gets no packet for the connection TTL (60 s unless
+set) ends the connection; the next call finds that out, and the core connects again by its settings.  Data that arrived during such a pause
+is read before timeouts count.  Only looking up host names blocks.
 """
 
 from __future__ import annotations
@@ -104,7 +103,7 @@ class SocketRuntime(HostRuntime):
             return task.result()
 
     def pump(self, seconds: float) -> None:
-        """Turn the loop for so long: answers are taken in, pings sent, connections restored.  0: do what can be done without waiting.
+        """Turn the loop for ``seconds``: read answers, send pings, restore connections.  0: do the work that needs no waiting.
 
         Raises ``IllegalStateError`` as :meth:`run`.
         """
@@ -120,7 +119,7 @@ class SocketRuntime(HostRuntime):
                         break
 
     def close(self) -> None:
-        """End every connection and call that is left; safe to call twice.  What was written before is sent, within :data:`CLOSE_SECONDS`.
+        """End every connection and call that is left; safe to call twice.  Written data is still sent, within :data:`CLOSE_SECONDS`.
 
         Close the locators first: only they say goodbye to their brokers.
         """

@@ -16,7 +16,7 @@
             print(message.text)
             await message.acknowledge()
 
-:mod:`mqclient.core.api` says what each of them does.  Times are milliseconds.
+:mod:`mqclient.core.api` documents each of these calls.  Times are milliseconds.
 """
 
 from __future__ import annotations
@@ -198,7 +198,7 @@ class TwistedRuntime(HostRuntime):
             text = ", ".join(reason for *_, reason in error.args[0]) if isinstance(error, SSL.Error) and error.args else str(error)
             raise NotConnectedError(f"{place} cannot be reached: {text or 'closed by the peer'}{handshake_hint(error)}") from error
         finally:
-            if not protocol.encrypted:  # also when nobody waits any more
+            if not protocol.encrypted:  # also when no caller waits any more
                 TwistedLink(protocol, place).abort()
 
 
@@ -285,7 +285,7 @@ _TLS_VERSIONS = {"TLSv1": TLSVersion.TLSv1_0, "TLSv1.1": TLSVersion.TLSv1_1, "TL
 
 @implementer(IOpenSSLTrustRoot)
 class _TrustRoot:
-    """The authorities, and what else has to be set on a context before it is used: revocations, suites of TLS 1.3."""
+    """The authorities, and further settings of a context before its use: revocations, suites of TLS 1.3."""
 
     def __init__(self, authorities: Any, settings: TlsSettings) -> None:
         self._authorities = authorities

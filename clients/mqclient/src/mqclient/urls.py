@@ -8,7 +8,7 @@ Grammar (Artemis manual, chapters on transports and on the connection URL)::
     parameters = name "=" value { ( "&" | ";" ) name "=" value }
 
 Values are form-encoded: ``+`` is a blank, ``%xx`` a byte of UTF-8.  Parameters after the parentheses apply to every endpoint; an endpoint's
-own ones win.  What a parameter means is not decided here, and an unknown one is no error.
+own ones win.  This module gives parameters no meaning, and an unknown one is no error.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ DEFAULT_PORTS = {"tcp": 61616, "udp": 9876, "vm": 0, "jgroups": 0}
 """Port by scheme when a URL names none."""
 
 URL_LENGTH_MAX = 65536
-"""Characters of a connection URL: a longer text is no address that anybody wrote."""
+"""Characters of a connection URL: no real address is longer."""
 
 ENDPOINTS_MAX = 1000
 """Hosts in a connection URL."""
@@ -45,7 +45,7 @@ _CREDENTIALS = (
 
 
 class UrlError(ValueError):
-    """A text that is no broker address; says what was expected."""
+    """A text that is no broker address; the error names the expected form."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class TransportUri:
 
     ``scheme`` is ``tcp``, ``vm``, ``udp`` or ``jgroups``.  ``host`` is a name or address without brackets; of an acceptor it may be a comma
     list of addresses to listen on; of ``vm`` it is the server number, of ``udp`` the group address, of ``jgroups`` the channel name.
-    ``port`` is 0 to 65535.  ``name`` is what the configuration calls this acceptor or connector, empty outside a configuration.
+    ``port`` is 0 to 65535.  ``name`` is the name of the acceptor or connector in the configuration, empty outside a configuration.
     """
 
     scheme: str
@@ -78,8 +78,8 @@ class TransportUri:
 class ConnectionUrl:
     """A whole connection URL.
 
-    ``endpoints`` carry their own parameters laid over the common ones.  ``parameters`` are the common ones: of a list those after the
-    parentheses, of a single endpoint that endpoint's.  ``fragment`` is the text after ``#``, whose endpoints are in ``endpoints`` too.
+    ``endpoints`` carry their own parameters laid over the common ones.  ``parameters`` are the common ones: for a list the parameters after
+    the parentheses, for a single endpoint its own.  ``fragment`` is the text after ``#``, whose endpoints are in ``endpoints`` too.
     """
 
     scheme: str
@@ -89,9 +89,9 @@ class ConnectionUrl:
 
 
 def masked(text: str) -> str:
-    """A URL, or a text that was meant to be one, as it may be shown or logged.
+    """A URL, or a text that was meant to be one, in a form that may be shown or logged.
 
-    What stands before ``@`` and the values of parameters whose name contains "password" are replaced by ``****``.  In doubt too much is.
+    The text before ``@`` and the values of parameters whose name contains "password" are replaced by ``****``; in doubt also more text.
     """
     return _WHOLE_ENDPOINT.sub(lambda found: found[1] + _masked_endpoint(found[2]), text) if "://" in text else _masked_endpoint(text)
 
@@ -261,9 +261,9 @@ def _encoded(text: str) -> str:
 
 
 def _shown(part: str, whole: str) -> str:
-    """A part of the URL ``whole`` in a message: its start, and nothing of its parameters, which may hold passwords.
+    """A part of the URL ``whole`` for a message: its start, without its parameters, which may hold passwords.
 
-    With an ``@`` anywhere nothing but the scheme: who knows where the password begins that somebody has put in front of a host.
+    With an ``@`` anywhere only the scheme: the place where a password before the host begins is unknown.
     """
     if "@" not in whole:
         return _cut(part.partition("?")[0])

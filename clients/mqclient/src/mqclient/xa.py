@@ -143,7 +143,7 @@ class Xid:
     """The id of a transaction branch.
 
     ``format_id`` is a signed 32-bit number but -1, which means "no transaction"; ``global_transaction_id`` has 1 to 64 bytes,
-    ``branch_qualifier`` 0 to 64.  Raises ValueError for anything else.
+    ``branch_qualifier`` 0 to 64.  Raises ValueError for other values.
     """
 
     format_id: int

@@ -1,6 +1,6 @@
-"""The client without an event loop: what it needs of one is :class:`mqclient.core.runtime.Runtime`, which a shell brings.
+"""The client without an event loop: a shell passes in its loop as a :class:`mqclient.core.runtime.Runtime`.
 
-Applications use what stands beside the rooms: ``api`` (the protocols of all objects, and the names of ``settings`` and ``listeners``),
+Applications use the modules beside the rooms: ``api`` (the protocols of all objects, and the names of ``settings`` and ``listeners``),
 ``message``, ``batches``, ``readers``.
 
 The rooms, the lowest first; none imports a higher one, not even for types:
@@ -8,8 +8,8 @@ The rooms, the lowest first; none imports a higher one, not even for types:
 - ``connection``: one connection, and the channels on it.
 - ``discovery``: finding brokers.
 - ``sending`` and ``consuming``: the two sides of a session, which do not know each other.
-- ``session``: the session that holds both sides, and what belongs to it as a whole.
+- ``session``: the session that holds both sides, and its transactions, queues and restoration.
 - ``factories``: the locator, its session factories, and how these make and restore sessions.
 
-A part that needs something of a higher room says so in a protocol of its own, beside the class that needs it.
+A part that needs an object of a higher room describes it by a protocol, beside the class that needs it.
 """

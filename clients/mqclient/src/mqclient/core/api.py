@@ -7,7 +7,7 @@ The names are those of the Java core API in Python spelling.
 Rules that hold for every object here:
 
 * All methods must be called in the thread of the reactor or loop; only :mod:`mqclient.blocking` may be used from others.
-* A method that returns an ``Awaitable`` starts by itself, also when nobody awaits it: at once under Twisted, in the loop's next turn under
+* A method that returns an ``Awaitable`` starts even if the awaitable is never awaited: at once under Twisted, in the loop's next turn under
   asyncio, in the order of the calls.
 * Locators, factories, sessions, producers and consumers are closed at the end of ``async with``::
 
@@ -76,9 +76,9 @@ class ServerLocator(Closing, Protocol):
         """The members that brokers have announced so far."""
 
     def add_topology_listener(self, listener: TopologyListener) -> None:
-        """Call ``listener(member, True)`` for every member now and whenever one appears or changes, with False when one leaves.
+        """Call ``listener(member, True)`` for every present member, and whenever one appears or changes; with False when one leaves.
 
-        It is called in the thread of the reactor or loop.
+        The listener is called in the thread of the reactor or loop.
         """
 
     def remove_topology_listener(self, listener: TopologyListener) -> None:
@@ -204,12 +204,12 @@ class ClientSession(Closing, Listened, Protocol):
         """Pause delivery; waits for the broker, and for running message handlers at most ``on_message_close_timeout``."""
 
     def commit(self, block: bool = True) -> Awaitable[None]:
-        """Commit the sends and acknowledgements that were begun before; a send that still waits, for credits or its body, is waited for.
+        """Commit the sends and acknowledgements that were begun before; sends that still wait, for credits or their bodies, are awaited.
 
         When such a send fails, the transaction is rolled back and ``TransactionRolledBackError`` raised, with the send's error as its
-        cause: nothing is committed in part.  A send that has failed before has told whoever awaited it, and the rest is committed.
-        What is begun after this call belongs to the next transaction, although this one still waits.
-        With ``block`` false the broker's answer is not awaited (JMS acknowledge).
+        cause: nothing is committed in part.  A send that failed before this call has raised its error already, and the rest is committed.
+        Work begun after this call belongs to the next transaction, although this one still waits.  With ``block`` false the broker's answer
+        is not awaited (JMS acknowledge).
         """
 
     def rollback(self, consider_last_message_as_delivered: bool = False) -> Awaitable[None]:
@@ -244,11 +244,11 @@ class ClientSession(Closing, Listened, Protocol):
     ) -> Awaitable[ClientProducer]:
         """A producer for ``address``, or an anonymous one.  ``max_rate`` in messages per second, -1 none, None the locator's setting.
 
-        A broker drops what is sent to an address that does not exist, or that has no queue, and answers as if it had been stored: nothing
-        is created by sending.  With ``require_queue`` the broker is asked now, once, whether the address has a queue, or for
-        ``address::queue`` whether it has that one; raises ``AddressDoesNotExistError`` or ``QueueDoesNotExistError``.  It is not asked
-        again: queues that are deleted later, filters of queues, and an address whose only way on is a divert are not taken into account.
-        Raises ``ValueError`` for ``require_queue`` without an address.
+        A broker drops messages to an address that does not exist or has no queue, and answers as if they had been stored: sending creates
+        nothing.  With ``require_queue`` the broker is asked now, once, whether the address has a queue, or for ``address::queue`` that
+        queue; raises ``AddressDoesNotExistError`` or ``QueueDoesNotExistError``.  There is no later check: queues that are deleted later,
+        filters of queues, and an address whose only way on is a divert are not taken into account.  Raises ``ValueError`` for
+        ``require_queue`` without an address.
         """
 
     def create_consumer(
@@ -276,8 +276,8 @@ class ClientSession(Closing, Listened, Protocol):
     def create_queue(self, configuration: QueueConfiguration, *, if_missing: bool = False) -> Awaitable[None]:
         """Raises ``QueueExistsError``, ``AddressDoesNotExistError``, ``SecurityError``, ``InvalidQueueConfigurationError``.
 
-        With ``if_missing`` a queue of that name that exists is left as it is, whatever its configuration; the broker is asked first, so
-        that an open transaction is not spoilt.
+        With ``if_missing`` an existing queue of that name stays as it is, whatever its configuration; the broker is asked first, so that an
+        open transaction is not spoilt.
         """
 
     def create_shared_queue(self, configuration: QueueConfiguration) -> Awaitable[None]:
@@ -303,9 +303,9 @@ class ClientSession(Closing, Listened, Protocol):
 
 
 class XAResource(Protocol):
-    """A session as a resource of distributed transactions: what a transaction manager calls.
+    """A session as a resource of distributed transactions, for a transaction manager.
 
-    Flags and codes are in :mod:`mqclient.xa`.  Every failure is an ``XAError``: what the broker answers, ``XAER_INVAL`` for a flag or value
+    Flags and codes are in :mod:`mqclient.xa`.  Every failure is an ``XAError``: the broker's answer, ``XAER_INVAL`` for a flag or value
     that is not allowed, ``XAER_PROTO`` for a call that the state of the session forbids, and after a failure of the connection:
 
     * ``start`` is made again by itself; ``XAER_RMFAIL`` when that fails too;
@@ -326,10 +326,10 @@ class XAResource(Protocol):
         """
 
     def end(self, xid: Xid, flags: int = TMSUCCESS) -> Awaitable[None]:
-        """Stop to work on the branch, whatever the outcome; TMSUSPEND: it will go on, TMFAIL: it has to be rolled back.
+        """End the work on the branch.  TMSUSPEND: the work will go on later; TMFAIL: the branch has to be rolled back.
 
-        Sends that were begun before are waited for, and with TMFAIL dropped.  ``XA_RBOTHER``: one of them has failed, the branch has to be
-        rolled back.  ``XA_RBTIMEOUT``: its time is over, it was rolled back.
+        Sends that were begun before are awaited, or with TMFAIL dropped.  ``XA_RBOTHER``: one of them has failed, the branch has to be
+        rolled back.  ``XA_RBTIMEOUT``: the branch was rolled back after its timeout.
         """
 
     def end_failed(self, xid: Xid, cause: Exception) -> Awaitable[None]:
@@ -345,10 +345,10 @@ class XAResource(Protocol):
         """
 
     def rollback(self, xid: Xid) -> Awaitable[None]:
-        """Undo a branch, prepared or not.  What this session has received and not committed in other branches comes again, too."""
+        """Undo a branch, prepared or not.  Messages that this session has received and not committed in other branches come again, too."""
 
     def forget(self, xid: Xid) -> Awaitable[None]:
-        """Let the broker forget what an administrator has decided of the branch."""
+        """Let the broker forget an administrator's decision about the branch."""
 
     def recover(self, flags: int = TMSTARTRSCAN | TMENDRSCAN) -> Awaitable[list[Xid]]:
         """The branches that are prepared or were decided by an administrator; empty unless the flags begin a scan."""
@@ -386,7 +386,7 @@ class ClientProducer(Closing, Protocol):
         """
 
     def close(self) -> Awaitable[None]:
-        """Close after the producer's sends, within ``call_timeout`` and not while the connection is away; what is left then fails."""
+        """Close after the producer's sends, within ``call_timeout`` and not while the connection is away; sends that are left then fail."""
 
 
 MessageHandler = Callable[[ClientMessage], "Awaitable[Any] | None"]
@@ -432,10 +432,10 @@ class ClientConsumer(Closing, Protocol):
     def acknowledge(self, message: ClientMessage) -> Awaitable[None]:
         """Acknowledge all messages of this consumer up to ``message``; waits for the broker only with ``block_on_acknowledge``.
 
-        It is sent in the same turn of the loop, together with what else is acknowledged in it, and sooner when ``ack_batch_size`` bytes
-        have gathered; in a transaction with its end, or for so many bytes.  Once a message with a priority other than 4 was received, each
-        message is acknowledged individually (delivery order then differs from the broker's).
-        A message that a failed connection has returned to its queue is not acknowledged: it will come again.
+        The acknowledgement is sent at the end of the loop's turn, together with others, or sooner when ``ack_batch_size`` bytes have
+        gathered; in a transaction at its end, or after so many bytes.  Once a message with a priority other than 4 was received, each
+        message is acknowledged individually (delivery order then differs from the broker's).  A message that went back to its queue after a
+        connection failure is not acknowledged: it will come again.
         """
 
     def individual_acknowledge(self, message: ClientMessage) -> Awaitable[None]:
@@ -446,10 +446,10 @@ class ClientConsumer(Closing, Protocol):
     # For shells that keep the buffer in another thread:
 
     def consumed(self, message: ClientMessage, expired: bool | None = None) -> bool:
-        """A message was taken out of the consumer's buffer by a shell: returns its credits.
+        """A shell has taken a message out of the consumer's buffer: return its credits.
 
-        ``expired`` is what the shell has found, None: look now.  False is returned for an expired message: the broker has been told, and
-        the application must not get it.
+        ``expired`` is the shell's finding, None: check now.  Returns False for an expired message: the broker has been told, and the
+        application must not get the message.
         """
 
     def prepare_receive(self) -> None:

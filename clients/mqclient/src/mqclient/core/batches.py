@@ -15,7 +15,7 @@ BatchDone = Callable[["Batch"], object]
 
 
 class Batch:
-    """Some messages to one address, and what became of them."""
+    """Messages to one address, and their outcomes."""
 
     __slots__ = ("_done", "_early", "_end", "_first", "_next", "address", "error", "messages", "refused")
 
@@ -33,7 +33,7 @@ class Batch:
 
     @property
     def unanswered(self) -> list[int]:
-        """Indices in ``messages`` of those whose outcome is not known (yet), ascending."""
+        """Indices in ``messages`` of messages whose outcome is not known (yet), ascending."""
         return [number - self._first for number in range(self._next, self._end) if number not in self._early]
 
     def holds(self, correlation: int) -> bool:

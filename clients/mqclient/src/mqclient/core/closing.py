@@ -8,7 +8,7 @@ from typing import Protocol, Self
 
 
 class Closing(Protocol):
-    """``async with`` gives the object itself and awaits its ``close()`` at the end, whatever has happened inside."""
+    """``async with`` gives the object itself and awaits its ``close()`` at the end, also after an exception inside."""
 
     def close(self) -> Awaitable[None]: ...
 

@@ -86,8 +86,8 @@ class ClientMessage(CoreMessage):
     def text(self) -> str | None:
         """The text of a text message; None for a null text.
 
-        Raises ``IllegalStateError`` for a message of another type, ``LargeMessageBodyError`` for a large one (decode what
-        ``message.large.read()`` gives with ``mqclient.wire.bodies.decode_text``), ``MalformedPacketError`` for a body that is no text.
+        Raises ``IllegalStateError`` for a message of another type, ``LargeMessageBodyError`` for a large one (decode the bytes of
+        ``message.large.read()`` with ``mqclient.wire.bodies.decode_text``), ``MalformedPacketError`` for a body that is no text.
         """
         self._must_be_text()
         return decode_text(self.plain_body())
@@ -165,9 +165,9 @@ PROPERTY_TYPES = {
 
 
 class LargeBody:
-    """The body of a large message while it comes in.  It can be read once, by one reader.
+    """The body of a large message while it arrives.  The body can be read once, by one reader.
 
-    What is buffered here is bounded by the consumer's window: credits for a chunk are returned when the chunk is taken.
+    The buffer is bounded by the consumer's window: credits for a chunk are returned when the chunk is taken.
     """
 
     __slots__ = ("_chunks", "_decompressor", "_error", "_finished", "_open", "_patiently", "_returned", "_runtime", "_size", "_waiter")
@@ -182,7 +182,7 @@ class LargeBody:
     ) -> None:
         """``returned(frame_size, last)`` is called for each chunk that was taken or dropped.
 
-        ``patiently(wait, what)`` awaits the future that ``wait`` makes, and raises ``ConnectionTimedOutError`` when that lasts too long.
+        ``patiently(wait, what)`` awaits the future of ``wait()``, and raises ``ConnectionTimedOutError`` after a limit of time.
         """
         self._runtime = runtime
         self._returned = returned

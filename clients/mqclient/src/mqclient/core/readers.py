@@ -9,7 +9,7 @@ Only mqbroker has them; :meth:`Readers.supported` asks.  One range is read block
         ...
     await session.readers.settle("orders", "warehouse", state.epoch, found.until)
 
-Nothing is made per message: a block has its messages as they came, and arrays that ``numpy.frombuffer`` reads.
+No object is made per message: a block has the received bytes of its messages, and arrays for ``numpy.frombuffer``.
 
 Source: ``protocol-spec/``, chapter "Readers".
 """
@@ -51,7 +51,7 @@ KIND_MESSAGE = 0
 KIND_LARGE = 1
 """A large message: i64 size of its body, then headers and properties."""
 MESSAGE_SIZE_MIN = 8
-"""Bytes that every message of a block has at least, so that what it begins with can be read without a look at its size."""
+"""Bytes that every message of a block has at least, so that its first fields can be read without checking its size."""
 
 _KINDS = bytes((KIND_MESSAGE, KIND_LARGE))
 _ENTRY_SIZE = 8 + 4 + 4 + 1
@@ -121,7 +121,7 @@ class ReadingSession(Protocol):
 
 
 class Readers:
-    """All methods raise what the broker answers; ``MQError`` of the connection when that is lost meanwhile.
+    """The calls about readers.  All raise the error that the broker answers, or the ``MQError`` of a lost connection.
 
     Positions are message ids, which ascend strictly; a range (after, until] begins behind ``after``.
     """
@@ -138,8 +138,8 @@ class Readers:
     def open(self, queue: str, reader: str, start: int = START_OLDEST) -> Awaitable[ReaderState]:
         """Take over a reader, which is made if the queue has none of that name.
 
-        ``start`` is where a new one begins: -1 before the oldest message, -2 behind the newest, n after message n.  Whoever had it opened
-        before is fenced: his epoch is refused from now on.
+        ``start`` is where a new reader begins: -1 before the oldest message, -2 behind the newest, n after message n.  An earlier user of
+        the reader is fenced: its epoch is refused from now on.
         """
         return self._call(ReaderOpen(queue, reader, start), ReaderState)
 
@@ -171,7 +171,7 @@ class Readers:
     async def read(
         self, queue: str, after: int, until: int, *, max_bytes: int = READ_BYTES_MAX, filter_string: str | None = None
     ) -> MessageBlock:
-        """The next messages of a range, of at most ``max_bytes`` together, but at least one.  They stay in the queue."""
+        """The next messages of a range, of at most ``max_bytes`` together, but at least one.  The messages stay in the queue."""
         return MessageBlock(await self._answer(ReaderRead(queue, after, until, max_bytes, filter_string), ReaderMessages))
 
     def blocks(self, queue: str, after: int, until: int, *, max_bytes: int = READ_BYTES_MAX, filter_string: str | None = None) -> Blocks:
@@ -185,12 +185,12 @@ class Readers:
 
     @starts
     async def settle(self, queue: str, reader: str, epoch: int, until: int) -> None:
-        """The reader is done with everything up to ``until``: what all readers of the queue have settled is removed, durably."""
+        """Settle all messages up to ``until``.  Messages that all readers of the queue have settled are removed, durably."""
         await self._answer(ReaderSettle(queue, reader, epoch, until), NullResponse)
 
     @starts
     async def remove(self, queue: str, reader: str) -> None:
-        """Forget the reader; what it had not settled stays in the queue."""
+        """Forget the reader; messages that it had not settled stay in the queue."""
         await self._answer(ReaderRemove(queue, reader), NullResponse)
 
     def id_cache(self, address: str) -> Awaitable[IdCacheState]:
@@ -259,7 +259,7 @@ class Blocks:
         return self._session.runtime.spawn(self._outcome(self._session.channel.call(again, ReaderMessages)))
 
     async def _outcome(self, answer: Any) -> MessageBlock | MQError:
-        """A block, or why there is none: nobody may be waiting for it."""
+        """A block, or the error as a value, because the caller may not await it."""
         try:
             return MessageBlock(await answer)
         except MQError as error:

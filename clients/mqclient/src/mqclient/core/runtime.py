@@ -36,7 +36,7 @@ class Link(Protocol):
         """Hand bytes over; never blocks.  Ignored once the link is closed."""
 
     def close(self) -> None:
-        """Send what was written, then close."""
+        """Send all written data, then close."""
 
     def abort(self) -> None:
         """Close at once."""
@@ -51,7 +51,7 @@ class LinkHandler(Protocol):
         """The link is gone; called once, also after ``close``."""
 
     def link_paused(self) -> None:
-        """The peer does not read: what is written now only gathers in memory."""
+        """The peer does not read: written data only gathers in memory."""
 
     def link_resumed(self) -> None: ...
 
@@ -68,7 +68,7 @@ class LargeFrames(Protocol):
 
 
 class BroadcastLink(Protocol):
-    """A place where everybody hears what anybody sends; datagrams may get lost."""
+    """A group endpoint: every listener gets every datagram; datagrams may get lost."""
 
     def send(self, data: bytes) -> None:
         """Send to all others; never blocks, raises nothing.  A series of failures is logged once."""
@@ -104,7 +104,7 @@ class Runtime(Protocol):
         """Has the future a result, or was it cancelled?"""
 
     def spawn(self, coroutine: Coroutine[Any, Any, T]) -> Awaitable[T]:
-        """Start a coroutine; the result is the framework's awaitable.  A failure nobody looks at is the framework's to report."""
+        """Start a coroutine; returns the framework's awaitable.  The framework reports a failure that is never looked at."""
 
     def connect(self, connector: TransportConfiguration, handler: LinkHandler, timeout: float) -> Awaitable[Link]:
         """Open a link within ``timeout`` seconds.  Raises ``NotConnectedError`` with the reason; ``ValueError`` for bad parameters."""
@@ -112,8 +112,8 @@ class Runtime(Protocol):
     def open_broadcast(self, endpoint: Endpoint, received: Callable[[bytes, str], None] | None) -> BroadcastLink:
         """Send to and listen on ``endpoint``; ``received`` gets the bytes of each datagram, and the address of its sender for messages.
 
-        ``received`` None: only to send.  What is sent may be heard by its own sender.  Raises ``NotConnectedError`` when the system
-        refuses, ``ValueError`` for an endpoint or a stack file that cannot be used; both say why.
+        ``received`` None: only send.  A sender may receive its own datagrams.  Raises ``NotConnectedError`` when the system refuses,
+        ``ValueError`` for an endpoint or a stack file that cannot be used; both say why.
         """
 
     def random_bytes(self, size: int) -> bytes: ...

@@ -171,7 +171,7 @@ def check_settings(settings: LocatorSettings) -> None:
 
 
 def check_setting(name: str, value: object, kind: str) -> None:
-    """Raises ValueError, saying what was expected, when ``value`` is not of the type that ``kind`` names, or below the minimum."""
+    """Raises ValueError, with the expected type or minimum, when ``value`` is not of the type ``kind`` or is below the minimum."""
     if not isinstance(value, _TYPES[kind]) or (isinstance(value, bool) and kind != "bool"):
         shown = type(value).__name__ if holds_password(name) else repr(value)
         raise ValueError(f"{name} is {shown}; expected {_EXPECTED[kind]}")

@@ -7,7 +7,7 @@ from typing import Self
 
 
 class Closing:
-    """``with`` gives the object itself and calls its ``close()`` at the end, whatever has happened inside."""
+    """``with`` gives the object itself and calls its ``close()`` at the end, also after an exception inside."""
 
     def close(self) -> None:
         raise NotImplementedError

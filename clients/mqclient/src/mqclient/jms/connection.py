@@ -1,4 +1,4 @@
-"""Connections: client id, start and stop, listeners for failures, and the hidden session that holds what belongs to the connection."""
+"""Connections: client id, start and stop, listeners for failures, and the hidden session for requests of the connection itself."""
 
 from __future__ import annotations
 
@@ -62,7 +62,8 @@ class _FailureListener:
 class Connection(Closing):
     """A connection to a broker; made by :meth:`ConnectionFactory.create_connection`.
 
-    Messages arrive once it is started: by :meth:`start`, or by ``with connection:``, which also closes it.  It may be used from any thread.
+    Messages arrive once the connection is started: by :meth:`start`, or by ``with connection:``, which also closes it.  All methods may be
+    called from any thread.
     """
 
     def __init__(
@@ -114,8 +115,8 @@ class Connection(Closing):
     def client_id(self) -> str | None:
         """The name under which the broker keeps durable subscriptions.
 
-        It can be set once, before the connection is used, and only when the factory has none.  Raises InvalidClientIDException when another
-        connection uses it.
+        The client id can be set once, before the connection is used, and only when the factory has none.  Raises InvalidClientIDException
+        when another connection uses the same id.
         """
         return self._work.client_id
 
@@ -151,8 +152,8 @@ class Connection(Closing):
     def exception_listener(self) -> ExceptionListener | None:
         """Called after every failure of the connection with a JMSException.
 
-        Its ``error_code`` is ``FAILOVER`` when the connection lives on and ``DISCONNECT`` when it does not.  It runs in a thread of its
-        own, in which the connection may be closed.
+        The exception's ``error_code`` is ``FAILOVER`` when the connection goes on and ``DISCONNECT`` when it has ended.  The listener runs
+        in a thread of its own, in which the connection may be closed.
         """
         return self._failures.exception_listener
 

@@ -88,10 +88,10 @@ class MessageConsumer(Closing):
     def receive(self, timeout: int | None = None) -> Message | None:
         """The next message.  ``timeout`` in ms: None waits for ever, 0 returns what the queue has now (JMS's ``receiveNoWait``).
 
-        None after the timeout, and when another thread closes the consumer meanwhile.  The message is acknowledged when this returns, but
-        in individual mode; in client and transacted mode as part of the transaction.  A large BytesMessage, whose body is still on its way
-        then, is acknowledged when that has been read, or with the next receive or close.  Raises JMSException when the consumer ends
-        because of a failure, IllegalArgumentException for a timeout that is not a whole number of milliseconds.
+        None after the timeout, and when another thread closes the consumer meanwhile.  The message is acknowledged when this returns,
+        except in individual mode; in client and transacted mode as part of the transaction.  A large BytesMessage, whose body may still be
+        arriving, is acknowledged when the body has been read, or with the next receive or close.  Raises JMSException when the consumer
+        ends because of a failure, IllegalArgumentException for a timeout that is not a whole number of milliseconds.
         """
         self._check_open()
         if not isinstance(timeout, int | None):
@@ -168,7 +168,7 @@ class MessageConsumer(Closing):
             self._consumer.acknowledge(core)
         try:
             listener(message)
-        except Exception as error:  # the next message is delivered, whatever the application does
+        except Exception as error:  # the next message is delivered after every error of the application
             self._log_failure(message, error)
             if not before and not self._work.pre_acknowledges:
                 self._redeliver(core, individual=mode == AcknowledgeMode.INDIVIDUAL_ACKNOWLEDGE)
@@ -200,7 +200,7 @@ class MessageConsumer(Closing):
             close_quietly(lambda: self._consumer.acknowledge(core))
 
     def _redeliver(self, core: ClientMessage, *, individual: bool) -> None:
-        """Give the message back with its delivery counted, and what was only buffered without."""
+        """Give the message back with its delivery counted, and buffered messages without."""
         if individual:
             self._consumer.individual_acknowledge(core)
         self._work.rollback(not individual)
@@ -229,7 +229,7 @@ class MessageConsumer(Closing):
         self._work.check_open()
 
     def close(self) -> None:
-        """Stop receiving: waits for a running listener, returns what was not received to the queue.  Safe to call twice."""
+        """Stop receiving: waits for a running listener, and returns messages that were not received to the queue.  Safe to call twice."""
         if self._closed:
             return
         close_quietly(self.acknowledge_owed)

@@ -81,9 +81,9 @@ class JMSProducer:
         self.reply_to: Destination | None = None
 
     def send(self, destination: Destination | str, body: object, *, properties: Mapping[str, object] | None = None) -> Message:
-        """Send a message, or the message for a str, bytes, dict, list or None; ``properties`` are added to those of every message.
+        """Send a message, or the message for a str, bytes, dict, list or None; ``properties`` are added to the producer's own.
 
-        Returns when the broker has it; with an ``asynchronous`` listener at once.  The destination comes first: a text such as
+        Returns when the broker has the message; with an ``asynchronous`` listener at once.  The destination comes first: a text such as
         ``queue://orders`` behind a name without prefix is refused with InvalidDestinationException.
         """
         _check_order(destination, body)
@@ -204,7 +204,7 @@ class JMSContext(MessageMaking, Closing):
         self._connection.stop()
 
     def create_producer(self, *, asynchronous: CompletionListener | None = None, **attributes: object) -> JMSProducer:
-        """A producer; ``attributes`` are those of :class:`JMSProducer`, for example ``priority=9, time_to_live=60_000``."""
+        """A producer with these ``attributes`` of :class:`JMSProducer`, for example ``priority=9, time_to_live=60_000``."""
         producer = JMSProducer(self._session.create_producer(), asynchronous)
         for name, value in attributes.items():
             if name.startswith("_") or not hasattr(producer, name):

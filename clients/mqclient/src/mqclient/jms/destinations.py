@@ -21,10 +21,10 @@ ANYCAST: Final = 1
 
 
 class Destination:
-    """A name of an address with nothing known of its kind; usually one of the subclasses is meant.
+    """The name of an address of unknown kind; usually one of the subclasses is used.
 
-    ``address`` and ``queue_name`` are what the broker knows; ``attributes`` are the options of the name, as texts.  Two destinations
-    are equal when kind and name without options are.
+    ``address`` and ``queue_name`` are the names on the broker; ``attributes`` are the options of the name, as texts.  Two destinations are
+    equal when their kinds and their names without options are equal.
     """
 
     prefix: ClassVar[str] = ""
@@ -145,7 +145,7 @@ def parse_destination(text: str, default: type[Destination] = Destination) -> De
 def as_destination(destination: Destination | str) -> Destination:
     """A destination from an object or a text; a text without a prefix is a queue.
 
-    Raises InvalidDestinationException for a text with another prefix, and for what is neither.
+    Raises InvalidDestinationException for a text with another prefix, and for other objects.
     """
     if isinstance(destination, str):
         found = parse_destination(destination, Queue)

@@ -1,7 +1,8 @@
 """Checks and creations on the broker before the client uses a destination.
 
-The rules are those of the Java client (``protocol-spec/``, "Destination lookup and auto-creation"): ask first, create what is missing where
-the address settings of the broker allow it, refuse a destination of the other kind.  One :class:`Lookup` belongs to one session.
+The rules are those of the Java client (``protocol-spec/``, "Destination lookup and auto-creation"): ask first, create a missing address or
+queue where the address settings of the broker allow that, refuse a destination of the other kind.  One :class:`Lookup` belongs to one
+session.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ SUBSCRIPTION: Final = frozenset(("routing-type", "filter-string", "durable"))
 
 
 def apply_options(configuration: QueueConfiguration, destination: Destination, fixed: frozenset[str] = frozenset()) -> QueueConfiguration:
-    """Set the queue attributes that the destination's name carries, but those in ``fixed``.  Unknown ones are left alone, as in Java."""
+    """Set the queue attributes in the destination's name, except those in ``fixed``.  Unknown ones are ignored, as in Java."""
     for name, text in destination.attributes.items():
         parse = _OPTIONS.get(name)
         if parse is None or name in fixed:
@@ -91,7 +92,7 @@ class Lookup:
         return self._call(self._session.queue_query, name)
 
     def create_queue(self, configuration: QueueConfiguration) -> None:
-        """Create, unless somebody else has just done so."""
+        """Create the queue, unless another client has just created it."""
         self._call(self._create_queue_if_missing, configuration)
 
     async def _create_queue_if_missing(self, configuration: QueueConfiguration) -> None:
@@ -200,8 +201,8 @@ class Lookup:
     def durable_subscription(self, destination: Destination, queue: str, filter: str | None) -> None:
         """The queue of an unshared durable subscription.
 
-        One with another selector or topic is deleted, with its messages, and created anew, as JMS asks; one that the broker's configuration
-        manages stays as it is.
+        An existing queue with another selector or topic is deleted, with its messages, and created anew, as JMS asks; a queue managed by
+        the broker's configuration stays as it is.
         """
         existing = self.queue(queue)
         if existing.exists:

@@ -21,7 +21,7 @@ class AcknowledgeMode(enum.IntEnum):
     DUPS_OK_ACKNOWLEDGE = 3
     """As AUTO, in batches: after a crash some messages may come again."""
     PRE_ACKNOWLEDGE = 100
-    """The broker acknowledges before it delivers: fastest, and a crash loses what was under way."""
+    """The broker acknowledges before it delivers: fastest, but a crash loses the messages under way."""
     INDIVIDUAL_ACKNOWLEDGE = 101
     """``message.acknowledge()`` acknowledges that message only."""
 

@@ -105,9 +105,10 @@ class MessageProducer(Closing):
     ) -> Message:
         """Send a message, or the message for a str, bytes, dict, list or None; returns it with its headers set.
 
-        Returns when the broker has it: for persistent messages outside of transactions, as ``block_on_durable_send`` and
-        ``block_on_non_durable_send`` say.  Other messages are only handed over; what goes wrong with them later is raised by the next send
-        or commit of the session.  With a ``completion_listener`` it returns at once and the listener is told the outcome.
+        Returns when the broker has the message, outside of transactions and according to ``block_on_durable_send`` and
+        ``block_on_non_durable_send`` (by default for persistent messages).  Other messages are only handed over; a later error of such a
+        message is raised by the next send or commit of the session.  With a ``completion_listener`` the call returns at once, and the
+        listener gets the outcome.
         """
         sent, core, address = self._prepare(message, destination, delivery_mode, priority, time_to_live, delivery_delay)
         if completion_listener is not None:
@@ -144,7 +145,7 @@ class MessageProducer(Closing):
         except JMSException as error:
             if not completion.future.done():
                 completion.future.set_exception(error)
-        except BaseException:  # of the application's own file, for one: it has the exception, and nobody is to wait for the outcome
+        except BaseException:  # such as one of the application's own file: the application gets the exception, and no outcome is awaited
             completion.future.cancel()
             raise
         return completion.future

@@ -86,7 +86,7 @@ class Session(MessageMaking, Closing):
         raise InvalidDestinationException(f"the topic {name} does not exist")
 
     def _names(self, kind: type[D], name: str) -> tuple[D, D]:
-        """The destination itself, and what an address of Artemis 1.x was called; the same when the factory asks for these names."""
+        """The destination itself, and the one with the address name of Artemis 1.x; the same when the factory asks for these names."""
         check_plain_name(name)
         old = kind(PREFIX_1X[kind] + name)
         return (old if self.work.connection.settings.enable_1x_prefixes else kind(name)), old
@@ -114,9 +114,10 @@ class Session(MessageMaking, Closing):
         disable_message_id: bool = False,
         disable_message_timestamp: bool = False,
     ) -> MessageProducer:
-        """A producer for ``destination``, or one that names it in each send.  A text without ``queue://`` or ``topic://`` is a queue.
+        """A producer for ``destination``, or without one: then each send names the destination.  A text without ``queue://`` or
+        ``topic://`` is a queue.
 
-        Creates what is missing where the broker allows it; otherwise raises InvalidDestinationException.
+        Creates a missing address or queue where the broker allows that; otherwise raises InvalidDestinationException.
         """
         self.work.check_open()
         target = None if destination is None else as_destination(destination)
@@ -137,10 +138,10 @@ class Session(MessageMaking, Closing):
         )
 
     def create_consumer(self, destination: Destination | str, selector: str | None = None, *, no_local: bool = False) -> MessageConsumer:
-        """A consumer of a queue, or of a non-durable subscription of a topic, which sees what is sent from now on.
+        """A consumer of a queue, or of a non-durable subscription of a topic, which gets messages sent from now on.
 
-        ``no_local`` leaves out what this connection sends.  Creates what is missing where the broker allows it; otherwise raises
-        InvalidDestinationException.
+        ``no_local`` leaves out messages from this connection.  Creates a missing address or queue where the broker allows that; otherwise
+        raises InvalidDestinationException.
         """
         self.work.check_open()
         target = as_destination(destination)
@@ -161,7 +162,7 @@ class Session(MessageMaking, Closing):
     def create_durable_consumer(
         self, topic: Topic | str, name: str, selector: str | None = None, *, no_local: bool = False
     ) -> MessageConsumer:
-        """A consumer of the durable subscription ``name``, which keeps messages while nobody consumes.  Needs a client id.
+        """A consumer of the durable subscription ``name``, which keeps messages while it has no consumer.  Needs a client id.
 
         Raises IllegalStateException while the subscription has another consumer.  A subscription with another topic or selector is made
         anew, and loses its messages.
@@ -243,7 +244,7 @@ class Session(MessageMaking, Closing):
             self.work.sender.commit()
 
     def rollback(self) -> None:
-        """Undo sends and receipts since the last commit; what was received comes again."""
+        """Undo sends and receipts since the last commit; received messages come again."""
         self._check_transacted()
         self.work.await_completions()
         with JMS_ERRORS:

@@ -38,8 +38,8 @@ def _url(name: str, default: Any) -> Any:
 class FactorySettings(LocatorSettings):
     """The settings of a connection factory: all of :class:`mqclient.core.api.LocatorSettings`, and those of JMS.
 
-    Setting raises IllegalArgumentException for a value of the wrong type or out of its range, and IllegalStateException once the first
-    connection has frozen it.
+    Setting a value raises IllegalArgumentException for a wrong type or range, and IllegalStateException once the first connection has
+    frozen the settings.
     """
 
     enable_shared_client_id: bool = _url("enableSharedClientID", False)

@@ -14,7 +14,7 @@ NEVER: Final = "_AMQX=-1"
 
 
 class Temporaries:
-    """The temporary destinations that one session makes; ``names`` are those of its whole connection."""
+    """The temporary destinations that one session makes; ``names`` are the names of all in its connection."""
 
     def __init__(self, lookup: Lookup, names: set[str], new_uuid: Callable[[], str], prefixed: bool) -> None:
         """``prefixed``: names get the prefixes of Artemis 1.x."""

@@ -37,7 +37,7 @@ class _LargeBodies:
 
 
 class ConnectionWork:
-    """The settings of a connection, its way into the core client's thread, and what its sessions have made."""
+    """The settings of a connection, its way into the core client's thread, and the objects of its sessions."""
 
     def __init__(self, runner: Runner, runtime: Runtime, settings: FactorySettings) -> None:
         self.runner = runner
@@ -91,7 +91,7 @@ class SessionWork:
         self.mode = mode
         self.pre_acknowledges = flags.pre_acknowledge
         self.acknowledges = not flags.pre_acknowledge and mode != AcknowledgeMode.INDIVIDUAL_ACKNOWLEDGE
-        """Does the client acknowledge what it receives, one way or the other?"""
+        """Does the client acknowledge received messages, in any way?"""
         self.runtime = connection.runtime
         self.lookup = Lookup(connection.call, core)
         self.sender = connection.runner.sender(core)
@@ -111,7 +111,7 @@ class SessionWork:
     # --- acknowledgements --------------------------------------------------------------------------------------------
 
     def rollback(self, consider_last_message_as_delivered: bool) -> None:
-        """Have the broker deliver again what was not acknowledged."""
+        """Have the broker deliver unacknowledged messages again."""
         self.connection.call(self.core.rollback, consider_last_message_as_delivered)
 
     def acknowledge(self) -> None:
@@ -153,9 +153,9 @@ class SessionWork:
     # --- closing -----------------------------------------------------------------------------------------------------
 
     def end(self) -> None:
-        """The core session is about to be closed: what is under way is finished, and nothing can be done here any more.
+        """The core session is about to be closed: finish the work under way, and refuse further work.
 
-        No listener is called any more; one that runs has the session until it returns, or for as long as closing waits for it.
+        No listener is called any more; a running listener keeps the session until it returns, or for as long as closing waits.
         """
         if self._dispatcher is not None:
             self._dispatcher.close(self.connection.settings.on_message_close_timeout)

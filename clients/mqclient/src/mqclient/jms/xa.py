@@ -73,7 +73,7 @@ class XAResource:
         self._guarded(lambda: self._sender.rollback_branch(self._core, xid))
 
     def forget(self, xid: Xid) -> None:
-        """Let the broker forget what an administrator has decided of the branch."""
+        """Let the broker forget an administrator's decision about the branch."""
         self._call(self._core.forget, xid)
 
     def recover(self, flags: int = TMSTARTRSCAN | TMENDRSCAN) -> list[Xid]:

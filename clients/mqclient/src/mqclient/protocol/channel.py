@@ -1,4 +1,4 @@
-"""The client's end of a session's channel without its I/O: which answer belongs to which call, confirmations, what to send again.
+"""The client's end of a session's channel without its I/O: the matching of answers to calls, confirmations, packets to send again.
 
 Source: ``protocol-spec/``, chapter "Responses, correlation, confirmations, reattachment".
 """
@@ -25,7 +25,7 @@ NO_CORRELATION = -1
 
 
 class SessionChannel:
-    """Encodes what is sent on one channel and matches what is received.
+    """Encodes the packets sent on one channel and matches the received ones.
 
     ``window_size`` in bytes is the confirmation window; -1: none.  ``version`` is the protocol version in use.
     """
@@ -87,7 +87,8 @@ class SessionChannel:
     def completes_call(self, packet: Packet) -> bool:
         """Is ``packet`` the answer to the call in progress?
 
-        An EXCEPTION without correlation is.  One with the correlation of another request is not, which the Java client does not tell apart.
+        An EXCEPTION without correlation is; an EXCEPTION with the correlation of another request is not.  (The Java client does not make
+        this difference.)
         """
         if not self.call_expects:
             return False
@@ -107,7 +108,7 @@ class SessionChannel:
         return self._confirmation(self.window.processed(frame_size))
 
     def flush(self) -> bytes | None:
-        """The frame of the confirmation of what was processed and not confirmed yet."""
+        """The confirmation frame for packets processed and not confirmed yet; None if there are none."""
         return None if self.window is None else self._confirmation(self.window.flush())
 
     def confirmed(self, command_id: int) -> list[int]:

@@ -105,7 +105,7 @@ _REASON_SCALE_DOWN = 2
 class CoreConnection:
     """One TCP connection to a broker.
 
-    ``connection_ttl_ms`` (-1: never) is told to the broker, and is how long a silent peer is borne; ``check_period_ms`` (-1: no checks)
+    ``connection_ttl_ms`` (-1: never) is sent to the broker, and is the time that a peer may be silent; ``check_period_ms`` (-1: no checks)
     is the time between pings.  ``version`` is the protocol version known from an earlier connection to the same broker, 0 when unknown.
     """
 

@@ -1,6 +1,6 @@
-"""Flow control: how many bytes a consumer lets the broker send, and how many a producer may.
+"""Flow control: the bytes that a consumer lets the broker send, and the bytes that a producer may send.
 
-Source: ``protocol-spec/``, chapter "Flow control".  Pure arithmetic; what the methods return has to be sent by the caller.
+Source: ``protocol-spec/``, chapter "Flow control".  Pure arithmetic; the caller sends the returned credits.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class ConsumerCredits:
         return self.window == 0 and asked
 
     def arrived(self) -> None:
-        """A message came in: what was asked for is used up."""
+        """A message has arrived: the requested credits are used up."""
         self._asked = False
 
     def taken(self, frame_size: int, discount: bool = True) -> int:
@@ -63,7 +63,7 @@ class ConsumerCredits:
         return self.gathered()
 
     def gathered(self) -> int:
-        """What has gathered, to grant now although it is little: the rest of the window is held by messages that nobody takes yet."""
+        """The gathered credits, to grant now although they are few: messages that are not taken yet hold the rest of the window."""
         returned, self._returned = self._returned, 0
         return returned
 
@@ -71,7 +71,7 @@ class ConsumerCredits:
 class ProducerCredits:
     """The credits of one session for one address, in bytes of encoded messages.
 
-    Who may not wait takes from ``balance`` what is not there yet; what is missing then is asked for, too.
+    A sender that may not wait overdraws ``balance``; the missing bytes are requested, too.
     """
 
     __slots__ = ("_arriving", "_full", "balance", "half_window", "window")

@@ -25,7 +25,7 @@ NODE_ID_LENGTH_MAX = 256
 """Characters of a node id or unique id in an announcement; ids have 36."""
 
 DISCOVERED_MAX = 1000
-"""Brokers that one listener keeps: anybody can send invented ids."""
+"""Brokers that one listener keeps: any sender can invent ids."""
 
 _FORMER_MAX = 8
 
@@ -126,7 +126,7 @@ def encode_announcement(node_id: str, unique_id: str, connectors: Sequence[Trans
 
 
 def decode_announcement(data: bytes) -> Announcement:
-    """Read a payload; what follows the connectors is passed over.  Raises :class:`MalformedPacketError`."""
+    """Read a payload; bytes after the connectors are ignored.  Raises :class:`MalformedPacketError`."""
     reader = Reader(data, "announcement")
     try:
         reader.field = "node id"
@@ -239,7 +239,7 @@ class Discovered:
         return not own and bool(said.connectors)
 
     def expire(self, now: float) -> None:
-        """Drop who was not heard of for too long."""
+        """Drop brokers that have been silent for too long."""
         if self._drop_old(now):
             self._tell()
 
@@ -250,7 +250,7 @@ class Discovered:
         return min(due) + self._refresh_timeout if due else None
 
     def clear(self) -> None:
-        """Forget everybody, without telling the listeners."""
+        """Forget all brokers, without telling the listeners."""
         self._brokers.clear()
         for node_id in list(self._identities):
             if node_id != self._own_node_id:

@@ -54,8 +54,8 @@ class MulticastPlace:
 class TcpStack:
     """Members that talk over TCP, on ``bind_port`` or one of the ``port_range`` ports after it.
 
-    They find each other at ``members`` (each with the number of further ports to try), by ``multicast``, by files in ``folder``.
-    ``external_address`` is told to others instead of the address that is bound.
+    Members find each other at ``members`` (each with the number of further ports to try), by ``multicast``, or by files in ``folder``.
+    ``external_address`` is sent to others instead of the bound address.
     """
 
     bind_address: str | None
@@ -200,7 +200,7 @@ class _Values:
         return text
 
     def _looked_up(self, match: re.Match[str]) -> str:
-        """Raises LookupError for what has neither a value nor a default: JGroups takes the attribute as if it was not there."""
+        """Raises LookupError for a name without value and default: JGroups then treats the attribute as missing."""
         for name in match[1].split(","):
             plain = name.strip()
             for spelling in (plain, re.sub(r"[^A-Za-z0-9]", "_", plain).upper()):
@@ -267,7 +267,7 @@ _HOST_SIZE_MAX = 255
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What a member sends: ``kind`` is ANNOUNCEMENT, MEMBER or MEMBERS; ``sender`` an id that the member made for itself."""
+    """A message of a member: ``kind`` is ANNOUNCEMENT, MEMBER or MEMBERS; ``sender`` is an id made by the member itself."""
 
     kind: int
     sender: bytes
@@ -287,7 +287,7 @@ def encode_message(kind: int, sender: bytes, channel: str, payload: bytes) -> by
 
 
 def decode_message(data: bytes) -> Message:
-    """Raises :class:`MalformedPacketError` for anything else than a message of this form and version."""
+    """Raises :class:`MalformedPacketError` unless ``data`` is a message of this form and version."""
     if len(data) > MESSAGE_SIZE_MAX:
         raise MalformedPacketError("member message", "size", f"{len(data)} bytes")
     try:
@@ -303,7 +303,7 @@ def decode_message(data: bytes) -> Message:
 
 
 def encode_places(places: tuple[Place, ...]) -> bytes:
-    """Addresses; an empty host means: the one from which this comes, port 0: nobody listens there."""
+    """Addresses.  An empty host means the sender's own; port 0 means that the member does not listen."""
     parts = [_COUNT.pack(len(places))]
     for host, port in places:
         raw = host.encode()[:_HOST_SIZE_MAX]

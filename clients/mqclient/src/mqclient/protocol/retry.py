@@ -57,8 +57,8 @@ def load_balancing_policy(name: str, random_below: Callable[[int], int]) -> Conn
     """The policy of a locator; one object for all its connections, so that a rotation goes on.
 
     ``name`` is a short name (RoundRobin), the name of the Java class in any of its packages, or the import path of a class of the
-    application's (``package.module.Class`` or ``package.module:Class``), which is called without arguments.  Raises ValueError for anything
-    else.
+    application's (``package.module.Class`` or ``package.module:Class``), which is called without arguments.  Raises ValueError for another
+    name.
     """
     plain = name.strip()
     for package in (POLICY_PACKAGE, *OLD_POLICY_PACKAGES):

@@ -97,8 +97,8 @@ class Topology:
     def up(self, member: TopologyMember) -> bool:
         """A member appeared or changed.  Returns whether the view changed (listeners were told).
 
-        Refused: what is not newer than the member's departure (else the two would chase each other through the cluster), and more than
-        :data:`MEMBERS_MAX` members.  Older than what is known: only a missing primary or backup is filled in.
+        Refused: news not newer than the member's departure (else the two would chase each other through the cluster), and more than
+        :data:`MEMBERS_MAX` members.  News older than the known entry only fill in a missing primary or backup.
         """
         known = self._members.get(member.node_id)
         left = self._left.get(member.node_id)
@@ -146,7 +146,7 @@ class Topology:
         return self._left.get(node_id, 0)
 
     def forget_departures(self) -> None:
-        """Somebody who is asked anew says who is there: what others said before of who has left counts no more."""
+        """Another broker is about to announce the members: earlier news about departures no longer count."""
         self._left.clear()
 
     def activated(self, member: TopologyMember, now_ms: int) -> None:

@@ -1,4 +1,4 @@
-"""The confirmation window of a session channel: what was received and processed, and what may have to be sent again.
+"""The confirmation window of a session channel: the count of processed packets, and the sent packets that may have to be sent again.
 
 Both ends of a channel hold one.  Source: ``protocol-spec/``, chapter "Confirmation and reattachment".
 """
@@ -100,7 +100,7 @@ class ConfirmationWindow:
         return list(self._cache)
 
     def forget(self) -> None:
-        """Keep nothing of what was sent: it cannot be sent again."""
+        """Drop all kept packets: they cannot be sent again."""
         self._first_cached += len(self._cache)
         self._cache.clear()
         self.cached_bytes = 0

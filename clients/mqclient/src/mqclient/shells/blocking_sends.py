@@ -27,7 +27,7 @@ from mqclient.xa import Xid
 _GATES_MAX = 1000
 """Addresses of one anonymous producer whose credits are remembered."""
 _POSTED_MAX = 1024 * 1024
-"""Bytes that may be on their way from one producer's thread to the reactor, whatever the credits are."""
+"""Bytes that may be on their way from one producer's thread to the reactor, however many credits there are."""
 _HEADERS = 200
 """Bytes that a message has besides its body, roughly."""
 
@@ -229,7 +229,7 @@ class Producer:
     ) -> None:
         try:
             send: Any = self._producer.send(message, address, acknowledgement_handler=handler)
-        except Exception as error:  # whatever it is, it belongs to the sender
+        except Exception as error:  # every error belongs to the sender
             self._sender.posted(_failed(error), message, handler)
         else:
             self._sender.posted(send, message, handler)

@@ -13,14 +13,14 @@ from mqclient.core.discovery.network import Multicast
 from mqclient.core.runtime import Runtime
 from mqclient.errors import NotConnectedError
 
-DATAGRAM_BUFFER = 65535  # bytes: what one datagram can hold
+DATAGRAM_BUFFER = 65535  # bytes of the longest datagram
 _PORT_FIRST, _PORT_COUNT = 3000, 1000
 _PORT_TRIES = 100
 """Where a free port to send from is looked for when only an address was given, as the peers do."""
 
 
 class MulticastLink:
-    """Implements :class:`mqclient.core.runtime.BroadcastLink`; ``stop_listening`` closes what the shell listens with."""
+    """Implements :class:`mqclient.core.runtime.BroadcastLink`; ``stop_listening`` closes the shell's listening socket."""
 
     def __init__(self, runtime: Runtime, group: Multicast, stop_listening: Callable[[], object]) -> None:
         self._runtime = runtime
@@ -67,7 +67,7 @@ def listening_socket(group: Multicast) -> socket.socket:
         found.setblocking(False)
         _share(found)
         try:
-            # So that other groups with the same port, which somebody else on this host has joined, are not heard.
+            # So that datagrams for other groups with the same port, joined by other programs on this host, are not received.
             found.bind((group.address, group.port))
         except OSError:
             found.bind(("", group.port))

@@ -102,7 +102,7 @@ class HostNetwork(Network):
             remove_file(path, name)
 
     def _watch(self, listening: socket.socket, received: Received) -> Callable[[], object]:
-        """Pass on what arrives at a socket, until the returned function is called; it closes the socket."""
+        """Pass on the datagrams of a socket, until the returned function is called, which closes the socket."""
         raise NotImplementedError
 
     def _beside(self, function: Callable[..., T], *args: object) -> Awaitable[T]:
@@ -128,7 +128,7 @@ def hear(runtime: Runtime, listening: socket.socket, received: Received) -> None
     """Pass on the datagrams that have arrived at a socket."""
     for _ in range(_DATAGRAMS_PER_TURN):
         if listening.fileno() < 0:
-            return  # closed by who received
+            return  # the receiver has closed the socket
         try:
             data, address = listening.recvfrom(DATAGRAM_BUFFER)
         except (BlockingIOError, InterruptedError):

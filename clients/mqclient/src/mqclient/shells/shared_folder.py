@@ -26,7 +26,7 @@ def read_files(path: str, suffix: str, files_max: int, size_max: int) -> list[by
 
 
 def write_file(path: str, name: str, content: bytes) -> None:
-    """Write a file so that nobody sees a part of it; the folder is made when it is missing."""
+    """Write a file so that no reader sees a part of it; a missing folder is made."""
     folder = Path(path)
     folder.mkdir(parents=True, exist_ok=True)
     draft = folder / f".{name}.new"  # not found by its suffix

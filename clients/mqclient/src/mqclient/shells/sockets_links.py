@@ -142,7 +142,7 @@ class SocketLink:
                 self._handler.data_received(data)
             elif self._large is not None:
                 self._large.room_filled(size)
-        except Exception as error:  # a defect: who knows what of the data was dealt with
+        except Exception as error:  # a defect: part of the data may not have been handled
             self._loop.failed(f"what {self.peer} sent could not be handled", error)
             self._lose(f"internal error: {error!r}")
 
@@ -180,7 +180,7 @@ class SocketLink:
 
 
 async def open_link(runtime: LoopRuntime, connector: TransportConfiguration, handler: LinkHandler, timeout: float) -> SocketLink:
-    """What :meth:`mqclient.core.runtime.Runtime.connect` does, for TCP."""
+    """Implements :meth:`mqclient.core.runtime.Runtime.connect` for TCP."""
     # Few need it, and it takes longer to import than all the rest of this shell.
     from mqclient.tls.tls import flag, handshake_hint, tls_settings
 

@@ -1,4 +1,4 @@
-"""A loop on ``selectors`` that runs only while somebody turns it: no thread, no signal handler, nothing of the process is touched."""
+"""A loop on ``selectors`` that runs only while a caller turns it: without threads, signal handlers, or other changes to the process."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Loop:
         self._timers_from = 0.0
         self._wake: tuple[socket.socket, socket.socket] | None = None
 
-    # --- what shall happen
+    # --- work for later
 
     def call_soon(self, function: Callable[..., object], *args: Any) -> None:
         """Call in the next turn."""
@@ -72,7 +72,7 @@ class Loop:
         return timer
 
     def hold_timers(self, seconds: float) -> None:
-        """Call none for so long: what came while nobody turned the loop is taken in before a timer says that it did not come."""
+        """Call no timer for ``seconds``: data that came while the loop stood still is read before a timeout can fire."""
         self._timers_from = time.monotonic() + seconds
 
     def timer_cancelled(self) -> None:
@@ -110,7 +110,7 @@ class Loop:
     # --- sockets
 
     def watch(self, watched: socket.socket, events: int, told: Callable[[int], object]) -> None:
-        """Call ``told`` with what a socket is ready for, every turn that it is; replaces what was asked for that socket before."""
+        """Call ``told`` with the events that a socket is ready for, in every such turn; replaces an earlier watch of that socket."""
         try:
             self._selector.modify(watched, events, told)
         except KeyError:
@@ -124,7 +124,7 @@ class Loop:
             pass
 
     def ready(self, watched: socket.socket, events: int) -> Future[None]:
-        """Done when the socket is ready.  Whoever waits forgets it afterwards, whatever happened."""
+        """A future that is done when the socket is ready.  The caller always has to call `forget` afterwards."""
         future = Future[None](self)
         self.watch(watched, events, lambda _: future.set_result(None))
         return future
@@ -161,7 +161,7 @@ class Loop:
             self.finish_turn()
 
     def finish_turn(self) -> None:
-        """Do what was put off to the end of a turn."""
+        """Run the calls put off to the end of the turn."""
         last, self._last = self._last, []
         for function in last:
             self._call(function, ())
@@ -182,7 +182,7 @@ class Loop:
     def _call(self, function: Callable[..., object], args: tuple[Any, ...]) -> None:
         try:
             function(*args)
-        except Exception as error:  # one defect must not stop what has nothing to do with it
+        except Exception as error:  # one defect must not stop other work
             self.failed("a call in the loop of plain sockets failed", error)
 
     def close(self) -> None:

@@ -68,7 +68,7 @@ class _Listener:
     def _accept(self, events: int) -> None:
         for _ in range(_CONNECTIONS_PER_TURN):
             if self._listening.fileno() < 0:
-                return  # closed by who accepted
+                return  # the accepting side has closed the socket
             try:
                 connected, address = self._listening.accept()
             except OSError:

@@ -1,6 +1,6 @@
-"""Futures and tasks for a loop without a framework: what the core awaits in the shell of plain sockets.
+"""Futures and tasks for a loop without a framework, which the core awaits in the shell of plain sockets.
 
-What waited goes on in the loop's next turn, as under asyncio; a task begins in the next turn too.
+A waiting coroutine goes on in the loop's next turn, as under asyncio; a task begins in the next turn, too.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class Cancelled(BaseException):
-    """Raised inside a coroutine whose task was cancelled, and by whoever looks at its result."""
+    """Raised inside a coroutine whose task was cancelled, and when its result is asked for."""
 
 
 class Turns(Protocol):
@@ -25,7 +25,7 @@ class Turns(Protocol):
     def call_soon(self, function: Callable[..., object], *args: Any) -> None: ...
 
     def failed(self, text: str, error: BaseException) -> None:
-        """An exception that nobody else gets."""
+        """Report an exception that no caller gets."""
 
 
 class Future(Generic[T]):
@@ -49,7 +49,7 @@ class Future(Generic[T]):
         return self._error is not None
 
     def result(self) -> T:
-        """Raises what the future failed with, :class:`Cancelled` when it was cancelled."""
+        """Raises the exception of a failed future, and :class:`Cancelled` for a cancelled one."""
         if not self._done:
             raise RuntimeError("there is no result yet")
         if self._error is not None:
@@ -91,7 +91,8 @@ class Future(Generic[T]):
 
 
 class Task(Future[T]):
-    """A coroutine that runs in the loop.  When it fails and nobody has looked at the result, the loop is told once it is collected."""
+    """A coroutine that runs in the loop.  The failure of a task whose result was never looked at is reported to the loop when the task is
+    collected."""
 
     __slots__ = ("_context", "_coroutine", "_looked_at", "_to_cancel", "_waits_for")
 
@@ -110,7 +111,7 @@ class Task(Future[T]):
         return super().result()
 
     def cancel(self) -> None:
-        """Raise :class:`Cancelled` where the coroutine waits; what it waits for is cancelled too."""
+        """Raise :class:`Cancelled` where the coroutine waits; the awaited future is cancelled, too."""
         if self._done:
             return
         if self._waits_for is not None:

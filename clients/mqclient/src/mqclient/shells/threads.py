@@ -158,5 +158,5 @@ class Dispatcher:
             with self._running:
                 try:
                     function(*args)
-                except Exception as error:  # the next message is delivered, whatever the application does
+                except Exception as error:  # the next message is delivered after every error of the application
                     _log.error("a listener failed", exc_info=error)

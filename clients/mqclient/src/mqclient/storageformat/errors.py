@@ -11,10 +11,10 @@ class StorageError(Exception):
 
 
 class JournalDamagedError(StorageError):
-    """Part of what was acknowledged cannot be read.
+    """Acknowledged work cannot be read.
 
-    ``offset`` is where in ``file`` the damage begins (bytes); ``message_ids`` are ids read from the damaged place, as far as that
-    is possible, and those right before and after it.
+    ``offset`` (bytes) is the place in ``file`` where the damage begins; ``message_ids`` are the ids that could be read at the damaged
+    place, and those right before and after it.
     """
 
     def __init__(self, file: str, offset: int, message_ids: Sequence[int], reason: str) -> None:
@@ -32,10 +32,10 @@ class JournalDamagedError(StorageError):
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """Something that could not be read.
+    """A place that could not be read.
 
-    From ``offset`` in ``file`` (bytes) ``size`` bytes are unreadable.  ``message_ids`` are the ids that could still be read there: those
-    messages, or what was recorded of them (an acknowledgement, a delivery count), may be lost.
+    From ``offset`` in ``file`` (bytes) ``size`` bytes are unreadable.  ``message_ids`` are the ids that could still be read there: these
+    messages, or records about them (an acknowledgement, a delivery count), may be lost.
     """
 
     file: str

@@ -1,4 +1,4 @@
-"""The files of a store, for whoever reads them: what is asked of a file system, and how the files are called.
+"""The files of a store, for reading: the file system's methods, and the names of the files.
 
 A store has four folders: the journal of messages, the journal of bindings, the bodies of large messages (a file each), and pages (a folder
 for each address, with a file for each page).

@@ -1,7 +1,7 @@
 """Segments and frames: the outer form of a journal (decision 4).  Pure: bytes in, bytes out.
 
-A journal is a row of segment files with ascending sequence numbers.  A segment is one header and then frames without gaps; what follows
-the last frame is of no meaning (zeros of a preallocated file, or the rest of a write that a crash has torn).
+A journal is a row of segment files with ascending sequence numbers.  A segment is one header and then frames without gaps; bytes after the
+last frame mean nothing (zeros of a preallocated file, or the rest of a write that a crash has torn).
 
 Segment header, ``HEADER_SIZE`` bytes, big-endian::
 
@@ -12,14 +12,14 @@ Segment header, ``HEADER_SIZE`` bytes, big-endian::
 ``previous end`` is where the frames of the preceding segment end: a whole segment is known to be whole.  ``mark`` is the highest mark
 (see ``records.Mark``) written before this segment.
 
-Frame: what becomes durable as a whole or not at all::
+A frame becomes durable as a whole or not at all::
 
     magic "mqFR", u32 checksum, u32 length of the content, u32 durable, content (records)
 
 The checksum is CRC-32 over length, durable and content, begun with a seed of salt, sequence and node id, mixed with the frame's offset: a
-frame that was copied elsewhere or survives in a recycled file never counts, and nobody who does not know the salt can forge one inside a
-message.  ``durable`` is the offset up to which the segment was synced before this frame was written.  It tells a torn write (nothing after
-it was ever acknowledged) from damage in the middle (a later frame says that this place was already durable).
+frame that was copied elsewhere or survives in a recycled file never counts, and a sender that does not know the salt cannot forge a frame
+inside a message.  ``durable`` is the offset up to which the segment was synced before this frame was written.  This offset tells a torn
+write (no later work was ever acknowledged) from damage in the middle (a later frame has a ``durable`` beyond the place).
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ SEGMENT_SIZE_MAX = 1 << 30
 
 
 class StorageFormatError(ValueError):
-    """Bytes that are not of this format; the text says what was expected."""
+    """Bytes that are not of this format; the text names the expected form."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ def encode_frame(parts: Sequence[bytes], seed: int, offset: int, durable: int) -
 
 @dataclass(slots=True)
 class Frame:
-    """A frame whose checksum is right.  It stands at ``offset`` and ends before ``end``; ``durable`` as described above."""
+    """A frame whose checksum is right, from ``offset`` to before ``end``; ``durable`` as described above."""
 
     offset: int
     end: int
@@ -155,7 +155,7 @@ def read_frames(data: memoryview, seed: int, start: int = HEADER_SIZE, end: int 
 
 
 def find_frames(data: bytes, seed: int, start: int) -> Iterator[Frame]:
-    """All valid frames anywhere from ``start`` on, whatever stands between them: what is behind a damaged place."""
+    """All valid frames from ``start`` on, with any bytes between them: for reading behind a damaged place."""
     view = memoryview(data)
     while (at := data.find(FRAME_MAGIC, start)) >= 0:
         frame = frame_at(view, at, seed)

@@ -1,7 +1,7 @@
 """Journals as they are on the disk: which segments count, and where the last one ends.
 
-Nothing here writes.  Damage raises :class:`JournalDamagedError`, except at the end of the last segment, where it is what a crash leaves of
-a write that nobody was told about.
+This module never writes.  Damage raises :class:`JournalDamagedError`, except at the end of the last segment, where a crash may leave a part
+of a write that was never acknowledged.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ class LogSegment:
 class LogImage:
     """The segments of one journal as they are on the disk, oldest first.
 
-    It is read in two parts: the last segment at once, which tells what the other journal must know; all others by :meth:`complete`, when
-    it is known where the last one ends.  ``mark`` is the highest mark, ``stale`` are files that mean nothing any more.
+    The segments are read in two parts: the last one at once, because the other journal needs its marks; all others by :meth:`complete`,
+    when the end of the last one is known.  ``mark`` is the highest mark, ``stale`` are files without meaning.
     """
 
     def __init__(self, files: Files, directory: str, kind: int) -> None:
@@ -95,7 +95,7 @@ class LogImage:
         return (self.segments[-1].path, self.segments[-1].end) if self.segments else (self._directory, 0)
 
     def complete(self, cut: int | None = None) -> None:
-        """Find all segments that count; what is in the last one from offset ``cut`` on does not."""
+        """Find all segments that count; frames in the last one from offset ``cut`` on do not."""
         if not self.segments:
             return
         last = self.segments.pop()
@@ -192,12 +192,12 @@ class LogImage:
 
 @dataclass(slots=True)
 class Images:
-    """Both journals of a folder, with what does not count cut off."""
+    """Both journals of a folder, without the frames that do not count."""
 
     messages: LogImage
     bindings: LogImage
     mark: int
-    """The highest mark in use, counting those that were cut off."""
+    """The highest mark in use, marks that were cut off included."""
 
 
 def find_images(files: Files, journal_directory: str, bindings_directory: str) -> Images:

@@ -127,7 +127,7 @@ def surviving_in_page(files: Files, directory: str, number: int, page: StoredPag
 
 
 def unfold_pages(files: Files, directory: str, state: State) -> list[Loss]:
-    """Move what is left in pages to ``state.messages``.  Returns what could not be read."""
+    """Move the messages that are left in pages to ``state.messages``.  Returns the places that could not be read."""
     losses: list[Loss] = []
     pages, state.pages.by_number = state.pages.by_number, {}
     for number, page in sorted(pages.items()):

@@ -1,10 +1,10 @@
-"""Paging: what the journal of messages says about pages, and what stands in a page file.  Pure: bytes in, records out, and back.
+"""Paging: the records about pages in the journal of messages, and the records of a page file.  Pure: bytes in, records out, and back.
 
 A page file is a segment (see ``frames``) of kind 3 whose sequence is the number of the page: a header and frames.  A frame holds a page
-position and then message records as those of the journal, with the ids of all queues that the message went to; or, compressed, one record
-that holds them.  Messages of a page are counted from 0: that is their *index*.
+position and then message records like those of the journal, with the ids of all queues that the message went to; or, compressed, one record
+with all of these.  Messages of a page are counted from 0: this number is their *index*.
 
-What lies in a page counts only as far as a page record in the journal says: the frame of the journal is the one commit point.
+Messages of a page count only as far as a page record in the journal covers them: the frame of the journal is the one commit point.
 
 Records in the journal, big-endian, with their type byte::
 
@@ -21,10 +21,10 @@ Records in a page file::
     40 page position       u32 index of the message that follows
     41 page compressed     u32 size of the content, u32 length, the content as an lz4 block
 
-A page record replaces the one before it for this page.  Its counts are of messages that outlive the broker, by durable queue.  A page
-acknowledge settles ``messages`` of a queue's own messages, all of which have an index in the range; other indexes in it are without
-meaning.  A page queue says all that was settled of a page by a queue: acknowledges, counts and schedules of before are replaced.  Bit n is
-bit n % 8 of byte n // 8.  A time of -1 stands for none recorded.
+A page record replaces the one before it for this page, and counts durable messages, by durable queue.  A page acknowledge settles
+``messages`` of a queue's own messages, all of which have an index in the range; other indexes in it are without meaning.  A page queue
+record holds all messages of a page that a queue has settled: it replaces earlier acknowledges, counts and schedules.  Bit n is bit n % 8 of
+byte n // 8.  A time of -1 stands for none recorded.
 """
 
 from __future__ import annotations

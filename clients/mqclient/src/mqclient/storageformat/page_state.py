@@ -83,7 +83,7 @@ class StoredPages:
     def __init__(self) -> None:
         self.by_number: dict[int, StoredPage] = {}
         self.unneeded: list[int] = []
-        """Pages that are named although nobody has anything left in them."""
+        """Pages that are named although no queue has messages left in them."""
 
     def __bool__(self) -> bool:
         return bool(self.by_number)
@@ -131,7 +131,7 @@ class StoredPages:
                 queue.details[record.index] = (count, record.time_ms)
 
     def drop_unrouted(self, is_queue: Callable[[int], bool]) -> None:
-        """Forget queues that are gone, and pages that nobody needs."""
+        """Forget deleted queues, and pages that no queue needs."""
         for number, page in list(self.by_number.items()):
             for queue_id in [each for each in page.queues if not is_queue(each)]:
                 del page.queues[queue_id]

@@ -21,15 +21,15 @@ Each record is a type byte and its fields, big-endian::
     18 id limit       i64 number: ids below this one may be in use
     32 to 41          about pages: see ``page_records``
 
-A message record adds references to what is known of that message; with flag 4 (a record moved by compaction) it says all of
-it: references, delivery counts and schedules of before are forgotten, those that still hold follow in the same frame.
-The address is there only where it differs from the one in the buffer.  A body is that of a large message, in a file of its own.
+A message record adds references to a message.  With flag 4 (a record moved by compaction) it replaces all earlier references, delivery
+counts and schedules of the message; those that still hold follow in the same frame.  The address is there only where it differs from the
+one in the buffer.  A body belongs to a large message, in a file of its own.
 
 A branch (of an XA transaction) in state 0 is prepared.  The frame that prepares it also has its messages, with flag 8: their references
 count only once the branch ends as committed, and when it is rolled back the messages are gone.  The pairs in its record are the references
-that it has acknowledged and that nobody else gets meanwhile; the frame with its end has the acknowledgements themselves.  Its duplicate ids
-are ordinary records, and are listed so that a rollback finds them.  In states 1 and 2 somebody has committed or rolled back the branch
-without its transaction manager; such a record follows the end of the branch, and stays until a second end says that it was forgotten.
+that it has acknowledged and that no consumer gets meanwhile; the frame with its end has the acknowledgements themselves.  Its duplicate ids
+are ordinary records, and are listed so that a rollback finds them.  In states 1 and 2 management has committed or rolled back the branch
+without its transaction manager; such a record follows the end of the branch, and stays until a second end, when the branch is forgotten.
 """
 
 from __future__ import annotations
@@ -268,7 +268,7 @@ def encode_duplicates(record: DuplicateIdRecord | DuplicateIdsRecord) -> bytes:
 
 
 def duplicate_ids_of(record: DuplicateIdRecord | DuplicateIdsRecord) -> list[bytes]:
-    """What a record remembers, oldest first."""
+    """The duplicate ids in a record, oldest first."""
     if isinstance(record, DuplicateIdRecord):
         return [record.duplicate_id]
     return [record.ids[at : at + record.size] for at in range(0, len(record.ids), record.size)]
@@ -328,9 +328,9 @@ def _encode_json(kind: int, what: int, value: dict[str, JsonValue]) -> bytes:
 
 
 def decode_records(content: memoryview, reader: Reader | None = None) -> Iterator[Record]:
-    """The records of one frame, in order.  Raises :class:`StorageFormatError` at the first that is none.
+    """The records of one frame, in order.  Raises :class:`StorageFormatError` at the first invalid record.
 
-    ``reader`` says where the next one begins: whoever reads some of them in another way moves it on in between.
+    ``reader`` stands at the next record; a caller that decodes some records itself moves ``reader`` on in between.
     """
     if reader is None:
         reader = Reader(content)

@@ -1,6 +1,6 @@
 """The state that the records of a journal add up to: the rules by which messages, branches, duplicate ids and bindings survive.
 
-They are the same for the broker, which starts from what it finds, and for programs that only read a folder.
+The broker, which starts from this state, and programs that only read a folder use the same rules.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class State:
     """No id from here on was used, as far as the journal says."""
     pages: StoredPages = field(default_factory=StoredPages)
     _undecided: dict[int, list[int]] = field(default_factory=dict)
-    """The messages of each branch that has not ended.  They may come before the branch: compaction moves them one by one."""
+    """The messages of each branch that has not ended.  A message may come before its branch: compaction moves messages one by one."""
 
     def apply(self, sequence: int, record: Record) -> None:
         """Take in the next record, which stands in segment ``sequence``."""

@@ -1,7 +1,7 @@
 """Replay of long journals: as ``replay``, with the usual records in a tight loop that the caller brings.
 
-A million plain messages (for one queue, with all in their buffer) and their acknowledgements are common.  The broker makes of each the
-object that it works with (``mqbroker.storage.files.plain``); who only reads a folder keeps where they are (``surviving``).
+A million plain messages (for one queue, with all in their buffer) and their acknowledgements are common.  The broker makes its working
+object of each message (``mqbroker.storage.files.plain``); a program that only reads a folder keeps the places (``surviving``).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from mqclient.storageformat.replay import State, StoredMessage
 
 
 class Plain(Protocol):
-    """Plain messages that are not acknowledged yet, in whatever form."""
+    """Plain messages that are not acknowledged yet, in any form."""
 
     highest: int
     """The highest message id seen."""

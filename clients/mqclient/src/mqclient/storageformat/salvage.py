@@ -1,6 +1,6 @@
-"""Reading journals beyond damage: every frame whose checksum holds is taken, in order, whatever stands between.
+"""Reading journals beyond damage: every frame whose checksum holds is taken, in order, with any bytes between.
 
-Nothing here writes.
+This module never writes.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class JournalRecord:
 
 @dataclass(slots=True)
 class SalvagedJournals:
-    """The state that the readable records of both journals add up to, before anything is dropped that has lost its queue or its branch.
+    """The state from the readable records of both journals, before messages that have lost their queue or their branch are dropped.
 
     ``losses`` are the places that cannot be read, ``gone`` the pages that are recorded as gone.
     """
@@ -52,7 +52,7 @@ class SalvagedJournals:
 
 
 def salvage_journals(files: Files, journal_directory: str, bindings_directory: str, buffers: bool = True) -> SalvagedJournals:
-    """Save what can be read of both journals.  Without ``buffers`` the messages are recorded without their content."""
+    """Save all readable records of both journals.  Without ``buffers`` the messages are recorded without their content."""
     state = State()
     losses: list[Loss] = []
     messages = _readable(files, journal_directory, KIND_MESSAGES, losses, buffers=buffers)
@@ -82,7 +82,7 @@ class SegmentFile:
 
 
 def segment_files(files: Files, directory: str, kind: int) -> list[SegmentFile]:
-    """All segment files of a journal, oldest first, also those that do not count any more."""
+    """All segment files of a journal, oldest first, outdated ones too."""
     sequences = sorted(sequence for name in files.list(directory) if (sequence := segment_sequence(kind, name)) is not None)
     found: list[SegmentFile] = []
     for index, sequence in enumerate(sequences):
@@ -95,7 +95,7 @@ def segment_files(files: Files, directory: str, kind: int) -> list[SegmentFile]:
 
 
 def journal_records(files: Files, directory: str, kind: int) -> Iterator[JournalRecord | Loss]:
-    """Everything in the segments of one journal, in order, also what is dead: for print-outs and salvage."""
+    """All records in the segments of one journal, in order, outdated ones too: for print-outs and salvage."""
     before: SegmentFile | None = None
     for segment in segment_files(files, directory, kind):
         if before is not None and segment.sequence != before.sequence + 1:
@@ -195,7 +195,7 @@ def _frame_records(path: str, sequence: int, frame: Frame) -> Iterator[JournalRe
 
 
 def _header(data: bytes) -> tuple[SegmentHeader | None, str]:
-    """The header, read as well as possible, and what is wrong with it."""
+    """The header, read as well as possible, and its error."""
     try:
         return decode_segment_header(data), ""
     except StorageFormatError as error:

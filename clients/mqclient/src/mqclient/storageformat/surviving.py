@@ -4,8 +4,9 @@ The index holds no content.  Of a plain message it keeps the id and, shared with
 bytes, where the broker needs an object and the message.  The rules are the broker's own: ``replay``, ``replay_plain`` and
 ``page_messages`` decide, here as there.
 
-Nothing here locks or writes.  While a broker works on the folders, segments and pages come and go between two reads: then a file is missing
-(OSError) or does not fit what was read before (:class:`JournalDamagedError`, :class:`Loss`), and the caller begins anew with a fresh index.
+This module neither locks nor writes.  While a broker works on the folders, segments and pages come and go between two reads: then a file is
+missing (OSError) or does not fit the earlier reads (:class:`JournalDamagedError`, :class:`Loss`), and the caller begins anew with a fresh
+index.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ class SegmentShare:
 
 @dataclass(frozen=True, slots=True)
 class PageShare:
-    """A page file with messages that survive, and what the journal says of it."""
+    """A page file with surviving messages, and the journal's records about it."""
 
     number: int
     page: StoredPage
@@ -171,7 +172,7 @@ def index_of(files: Files, folders: StoreFolders) -> Index:
 
 
 def salvaged_index(files: Files, folders: StoreFolders) -> Index:
-    """As :func:`index_of` of what can be read, however damaged, as the broker's recovery does; ``losses`` names the rest.
+    """As :func:`index_of`, for all readable records of damaged folders, as the broker's recovery reads them; ``losses`` names the rest.
 
     Takes the memory of an object per record.
     """
@@ -228,7 +229,7 @@ def survivors_of_page(files: Files, directory: str, share: PageShare) -> Iterato
 
 
 class _Held:
-    """A file system in which one file is what was read of it before."""
+    """A file system in which one file has the contents that were read before."""
 
     def __init__(self, files: Files, path: str, data: bytes) -> None:
         self._files = files

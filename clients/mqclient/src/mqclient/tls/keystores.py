@@ -1,4 +1,4 @@
-"""Key stores and trust stores: PEM, PKCS#12, and the JKS form that older Java tools write.  What a file is shows from its content.
+"""Key stores and trust stores: PEM, PKCS#12, and the JKS form that older Java tools write.  The content of a file shows its form.
 
 In JKS a store is a list of entries, all numbers big-endian: a private key with its chain, or a certificate that is trusted.  The key is
 hidden under a stream of SHA-1 digests of password and salt; a digest of password and content closes the file.
@@ -18,7 +18,7 @@ from cryptography.x509 import Certificate, InvalidVersion, load_der_x509_certifi
 _JKS = bytes.fromhex("feedfeed")
 _JCEKS = bytes.fromhex("cececece")
 _JKS_WORDS = b"Mighty Aphrodite"
-"""Part of what the digest at the end is made of."""
+"""Part of the input of the digest at the end."""
 _PRIVATE_KEY, _TRUSTED = 1, 2
 _SEQUENCE, _OCTETS = 0x30, 0x04
 _DIGEST_SIZE = 20
@@ -28,7 +28,7 @@ _SUN_PROTECTION = bytes.fromhex("060a2b060104012a02110101")
 
 @dataclass(slots=True)
 class KeyStore:
-    """``certificates`` begin with that of the ``key``, its chain after it; those that are trusted follow."""
+    """A private key and certificates.  ``certificates`` begin with the key's own and its chain; trusted certificates follow."""
 
     key: PrivateKeyTypes | None = None
     certificates: list[Certificate] = field(default_factory=list)
@@ -37,7 +37,7 @@ class KeyStore:
 def read_key_store(data: bytes, password: str | None) -> KeyStore:
     """The first private key and all certificates of a store.  Without ``password`` a JKS store is not checked, and its keys stay hidden.
 
-    Raises ValueError for what is no such store, and for a wrong password.
+    Raises ValueError for data that is no such store, and for a wrong password.
     """
     if data.startswith(_JCEKS):
         raise ValueError("a JCEKS store can only be read by Java; convert it with 'keytool -importkeystore -deststoretype PKCS12'")
@@ -140,7 +140,7 @@ def _unhidden(hidden: bytes, secret: bytes) -> PrivateKeyTypes:
 
 
 def _der(data: bytes, tag: int) -> tuple[bytes, bytes]:
-    """(content of the first element, what follows it)."""
+    """(content of the first element, bytes after it)."""
     if len(data) < 2 or data[0] != tag:
         raise ValueError("the private key of the JKS store is damaged")
     size, start = data[1], 2

@@ -27,7 +27,7 @@ class TlsSettings:
     verify_host: bool
     trust_all: bool
     trusted: list[bytes]
-    """Certificates of the authorities; empty: those of the system."""
+    """Certificates of the authorities; empty: the system's own."""
     certificates: list[bytes]
     """The client's own, its chain after it; empty: none."""
     private_key: bytes | None
@@ -98,7 +98,7 @@ def _revocations(path: str, read: Callable[[str], bytes]) -> list[bytes]:
 
 
 def _store(parameters: Mapping[str, TransportValue], which: str, data: bytes) -> tuple[bytes | None, list[bytes]]:
-    """(private key, certificates) of a store; what it is shows from its content."""
+    """(private key, certificates) of a store; its content shows its form."""
     path = parameters[f"{which}Path"]
     given = parameters.get(f"{which}Password")
     try:

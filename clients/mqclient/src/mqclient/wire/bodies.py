@@ -1,7 +1,7 @@
 """The bodies of the message types: text, map, stream, object, and the primitive values of a bytes message.
 
-Nothing here knows JMS; a value with a type is a ``TypedValue`` of :mod:`mqclient.wire.properties`.  Every reader takes bytes from a peer
-and raises :class:`MalformedPacketError` (packet ``message``, field ``body``) when they are not what the type promises.
+This module knows no JMS; a value with a type is a ``TypedValue`` of :mod:`mqclient.wire.properties`.  Every reader takes bytes from a peer
+and raises :class:`MalformedPacketError` (packet ``message``, field ``body``) when they do not fit the type.
 
 Source: ``protocol-spec/``, chapter "Message encoding".
 """

@@ -1,4 +1,4 @@
-"""Frames: how packets are cut out of the byte stream.
+"""Frames: the form of packets in the byte stream.
 
 Wire layout (``protocol-spec/``, chapter "Transport")::
 
@@ -118,7 +118,7 @@ class FrameSplitter:
         return bytes(self._buffer[offset : offset + size])
 
     def continue_in(self, sink: FrameSink) -> None:
-        """The frame that is not complete goes on in ``sink``, also with what has come already."""
+        """The incomplete frame goes on in ``sink``, which also gets the bytes so far."""
         self._sink = sink
         data = bytes(self._buffer)
         self._buffer.clear()
@@ -164,7 +164,7 @@ class FrameSplitter:
                 buffer += data
                 return frames
             if len(buffer) >= 4:
-                # Only the frame that was waited for is put together: of a large message each is longer than what is read at a time.
+                # Only the awaited frame is joined: each frame of a large message is longer than one read.
                 frames.append(b"".join((buffer, memoryview(data)[:missing])))
                 offset = missing
             else:

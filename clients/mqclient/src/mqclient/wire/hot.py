@@ -1,6 +1,6 @@
 """Hand-written codecs of the packets on the message path (decision 11).
 
-They work on a packet's body (what follows the 13 header bytes of a frame).  The classes that carry the values are in
+The codecs work on a packet's body (the bytes after the 13 header bytes of a frame).  The classes that carry the values are in
 :mod:`mqclient.wire.packets`; the broker and the client call these functions directly where a class would only cost time.
 
 Source: ``protocol-spec/``, chapter "Sending and delivery".

@@ -65,7 +65,7 @@ HEADERS_SIZE_MIN = 30
 
 
 class HeaderOffsets:
-    """What the fixed headers of a message say and where they stand in ``buffer``; nothing of the properties is decoded.
+    """The fixed headers of a message and their places in ``buffer``; properties are not decoded.
 
     ``headers`` is the offset of the message id, ``fixed`` that of the type byte, ``properties`` that of the property block.
     ``address`` is the raw SimpleString (with its length), or None.
@@ -214,7 +214,7 @@ def decode_message(buffer: bytes, packet: str = "message") -> CoreMessage:
 
 
 def user_id_text(user_id: bytes) -> str:
-    """The text of a user id, as the Java library prints it: as a version 1 UUID, whatever the bytes say."""
+    """The text of a user id, as the Java library prints it: as a version 1 UUID, even if the bytes have another version."""
     masked = bytearray(user_id)
     masked[6] = masked[6] & 0x0F | 0x10
     masked[8] = masked[8] & 0x3F | 0x80

@@ -197,9 +197,9 @@ class Writer:
 
 
 class Reader:
-    """Takes primitive values from ``data[position:end]``; every length is held against the bytes that are left.
+    """Takes primitive values from ``data[position:end]``; every length is compared with the bytes that are left.
 
-    ``packet`` and ``field`` are what :class:`MalformedPacketError` names when something does not fit.
+    :class:`MalformedPacketError` names ``packet`` and ``field`` when a value does not fit.
     """
 
     __slots__ = ("data", "end", "field", "packet", "position")

@@ -177,7 +177,7 @@ def find_property(data: bytes, start: int, end: int, key: bytes, packet: str = "
     try:
         for _ in range(count):
             here = position + 4
-            if candidate < here:  # what was found does not stand where a key does
+            if candidate < here:  # the found bytes are not at the place of a key
                 candidate = data.find(key, here, end)
                 if candidate < 0:
                     return None
@@ -214,7 +214,8 @@ def with_property(data: bytes, start: int, entry: bytes) -> bytes:
 
 
 def without_properties(data: bytes, start: int, prefixes: tuple[bytes, ...]) -> tuple[bytes, dict[str, TypedValue]]:
-    """``data`` without the entries of the block at ``start`` (which ends it) whose keys begin so, and those entries."""
+    """``data`` without the entries of the block at ``start`` (the last part of ``data``) whose keys begin with ``prefixes``, and these
+    entries."""
     kept: list[bytes] = []
     removed: dict[str, TypedValue] = {}
     for key_start, key_end, kind, value_start, value_end in walk(data, start, len(data)):
@@ -228,7 +229,8 @@ def without_properties(data: bytes, start: int, prefixes: tuple[bytes, ...]) -> 
 
 
 def find_prefix(data: bytes, start: int, end: int, prefix: bytes, packet: str = "message") -> list[tuple[int, int, int, int, int]]:
-    """Entries whose keys begin with ``prefix`` (in UTF-16LE), as :func:`walk` gives them.  What follows the last one is not checked."""
+    """Entries whose keys begin with ``prefix`` (in UTF-16LE), in the form of :func:`walk`.  The bytes after the last one are not
+    checked."""
     found: list[tuple[int, int, int, int, int]] = []
     candidate = data.find(prefix, start, end)
     if candidate < 0:
@@ -239,7 +241,7 @@ def find_prefix(data: bytes, start: int, end: int, prefix: bytes, packet: str = 
     try:
         for _ in range(count):
             here = position + 4
-            if candidate < here:  # what was found does not stand where a key does
+            if candidate < here:  # the found bytes are not at the place of a key
                 candidate = data.find(prefix, here, end)
                 if candidate < 0:
                     break

@@ -95,7 +95,7 @@ class Channel:
             self.write_raw(self.protocol.frame(packet, remember=remember))
 
     def call(self, packet: Packet, *expects: type[Packet], bound: bool = False) -> Any:
-        """Send a request; the future gives the answer, one of ``expects``, or fails with what an EXCEPTION says.
+        """Send a request; the future gives the answer, one of ``expects``, or fails with the error in an EXCEPTION packet.
 
         ``bound``: see :class:`Call`; such a request fails when the session was created anew before its turn came.
         """
@@ -114,7 +114,8 @@ class Channel:
         return call
 
     def hold(self, parts: Iterable[bytes], tag: int) -> None:
-        """Send one counted frame, given in parts, with :meth:`flush_held` or before the next packet.  It is not kept to be sent again.
+        """Send one counted frame, given in parts, with :meth:`flush_held` or before the next packet.  The frame is not kept for a
+        reattachment.
 
         Dropped while there is no connection.  ``tag`` as for :meth:`send`.
         """
@@ -131,7 +132,7 @@ class Channel:
                     self.protocol.sent_unkept(tag)
 
     def flush_held(self) -> None:
-        """Write what :meth:`hold` has gathered."""
+        """Write the frames that :meth:`hold` has gathered."""
         held = self._held
         if held:
             data = b"".join(held)
@@ -203,15 +204,15 @@ class Channel:
         self._wake()
 
     def replay(self) -> None:
-        """The session was reattached: send again what the broker has not seen."""
+        """The session was reattached: send the packets again that the broker has not received."""
         for data in self.protocol.replay():
             self.write_raw(data)
 
     def restart(self, version: int) -> None:
         """The session was created anew: the call in progress fails with ``UnblockedError``.
 
-        So does what waited and was bound to the session before; a commit fails with ``TransactionRolledBackError``.  Packets that waited
-        without anybody waiting for an answer are forgotten.
+        Waiting calls that were bound to the old session fail, too; a commit fails with ``TransactionRolledBackError``.  Waiting packets
+        that need no answer are dropped.
         """
         self.incarnation += 1
         self.protocol.restart(version)

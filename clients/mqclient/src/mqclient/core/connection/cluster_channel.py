@@ -1,4 +1,4 @@
-"""The cluster channel of a connection: what brokers say to each other beside sessions.
+"""The cluster channel of a connection, for packets between brokers that belong to no session.
 
 Source: ``protocol-spec/``, chapter "Cluster packets".
 """
@@ -20,7 +20,7 @@ P = TypeVar("P", bound=Packet)
 
 
 class ClusterChannel:
-    """Channel 3 of one connection.  What arrives and answers no call is left out.
+    """Channel 3 of one connection.  Packets that answer no call are ignored.
 
     ``fail`` ends the connection, ``write_frame`` writes to it.
     """
@@ -55,7 +55,7 @@ class ClusterChannel:
         """The connection is over."""
         self._channel.close(error, error)
 
-    # --- what the connection tells
+    # --- events of the connection
 
     def frame_received(self, packet_type: int, frame: bytes) -> None:
         self._channel.answered(decode_packet(packet_type, frame[HEADER_SIZE:], VERSION_MAX))

@@ -109,7 +109,7 @@ class Configuration:
 
 
 def configuration_from_url(url: str | ConnectionUrl, known: frozenset[str] = frozenset()) -> Configuration:
-    """Read a URL.  ``known`` are further parameter names that the caller deals with (those of JMS).
+    """Read a URL.  ``known`` are names of parameters that the caller handles (those of JMS).
 
     Raises ``ValueError`` (:class:`mqclient.urls.UrlError`) for a text that is no URL, a scheme that cannot be used, a bad value.
     """
@@ -170,7 +170,8 @@ def discovery_from_url(url: ConnectionUrl, settings: LocatorSettings) -> Discove
 
 
 def settings_from_parameters(parameters: Mapping[str, str]) -> LocatorSettings:
-    """The settings among ``parameters``; the others are passed over.  Raises ValueError naming parameter, value and what was expected."""
+    """The settings among ``parameters``; other parameters are ignored.  Raises ValueError naming parameter, bad value and allowed
+    values."""
     settings = LocatorSettings()
     kinds = {entry.name: str(entry.type) for entry in fields(LocatorSettings)}
     names = url_parameter_names()

@@ -126,7 +126,7 @@ class Connection:
         ``NotConnectedError``, ``ConnectionTimedOutError``.
         """
         timeout = self.settings.call_timeout / 1000
-        # The limit on connecting is the transport's own (connect-timeout-millis); this is what it defaults to.
+        # The limit on connecting is the transport's own (connect-timeout-millis); this is its default.
         connect_timeout = self.settings.connection_ttl / 1000 if self.settings.connection_ttl > 0 else timeout
         handler = link_handler(self.runtime, self.connector, self)
         self._connecting = self.runtime.connect(self.connector, handler, connect_timeout)
@@ -186,8 +186,8 @@ class Connection:
     async def create_session(self, request: CreateSession, handler: FrameHandler, *, recreate: bool) -> int:
         """CREATESESSION, with the version agreed on going down from the highest both know; returns the version in use.
 
-        The channel is taken from ``request`` when a session is recreated, else a new one is used for each attempt.  Raises what the broker
-        answers, ``IncompatibleVersionsError`` when no version suits.
+        The channel is taken from ``request`` when a session is recreated, else a new one is used for each attempt.  Raises the error that
+        the broker answers, and ``IncompatibleVersionsError`` when no version suits.
         """
         version = self.protocol.version or VERSION_MAX
         while True:
@@ -235,7 +235,7 @@ class Connection:
             link.write(data)
 
     def flush(self) -> None:
-        """Write what the protocol has queued."""
+        """Write the output that the protocol has queued."""
         data = self.protocol.data_to_send()
         if data:
             self.write_frame(data)
@@ -290,7 +290,7 @@ class Connection:
                 self._link.close()
 
     def give_up(self) -> None:
-        """Stop to open the connection: whoever waits for that fails."""
+        """Stop opening the connection: waiting callers fail."""
         connecting, self._connecting = self._connecting, None
         if self._link is not None:
             self.fail(DisconnectedError("the connection was closed while it was opened"))

@@ -1,4 +1,4 @@
-"""A link through HTTP (``httpEnabled=true``): what is written goes out as the bodies of POST requests, and the bodies of responses come in.
+"""A link through HTTP (``httpEnabled=true``): output goes into the bodies of POST requests, and input comes from the bodies of responses.
 
 Source: the Artemis manual, "Configuring Netty HTTP"; ``protocol-spec/``, chapter "Transport".
 """
@@ -12,7 +12,7 @@ from mqclient.wire.primitives import TransportConfiguration
 
 PATH = "/messaging/ActiveMQServlet"
 IDLE_MS = 500
-"""Silence after which the broker is asked what it has to say, and how often that is looked at, unless the URL says otherwise."""
+"""Silence after which the broker is asked for output, and the period of that check, unless the URL has other values."""
 
 
 def link_handler(runtime: Runtime, connector: TransportConfiguration, handler: LinkHandler) -> LinkHandler:
@@ -22,10 +22,10 @@ def link_handler(runtime: Runtime, connector: TransportConfiguration, handler: L
 
 
 class HttpLink:
-    """Both halves of the link; it is the handler of the link below, which it is given by :meth:`over`.
+    """Both halves of the link.  It handles the events of the link below, which is set by :meth:`over`.
 
-    ``parameters`` are those of the connector: ``host``, ``port``, ``httpClientIdleTime`` and ``httpClientIdleScanPeriod`` (ms; with 0
-    or less it never asks), and ``httpRequiresSessionId`` (wait for a first response, and send its cookie ``JSESSIONID`` from then on).
+    ``parameters`` are the connector's: ``host``, ``port``, ``httpClientIdleTime`` and ``httpClientIdleScanPeriod`` (ms; with 0 or less the
+    broker is never asked), and ``httpRequiresSessionId`` (wait for a first response, and send its cookie ``JSESSIONID`` from then on).
     """
 
     def __init__(self, runtime: Runtime, parameters: dict[str, str], handler: LinkHandler) -> None:

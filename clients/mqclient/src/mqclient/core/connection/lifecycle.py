@@ -107,7 +107,7 @@ restoring = build.state("restoring sessions")
 failed = build.state("failed")
 closed = build.state("closed")
 
-# Late facts about what is over.
+# Late events in states that are final.
 for over in (failed, closed):
     over.upon(Lifecycle.attempt_failed).loop().returns(None)
     over.upon(Lifecycle.attempts_exhausted).loop().returns(None)

@@ -1,6 +1,6 @@
 """The choice of the connectors to try next, and of the time to stop.
 
-Source: ``protocol-spec/``, chapters "Topology" (what a client keeps) and "Client failover".
+Source: ``protocol-spec/``, chapters "Topology" (the members that a client keeps) and "Client failover".
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from mqclient.wire.primitives import TransportConfiguration
 class Attempts:
     """The attempts of one session factory.
 
-    ``first`` gives the connectors of a round of the first connection, in order and at least one; ``own`` those that the application gave or
-    that were discovered, which stand in for announced ones of the same name.  Both may say something else each time.
+    ``first`` gives the connectors of a round of the first connection, in order and at least one; ``own`` gives the connectors of the
+    application or of discovery, which replace announced ones of the same name.  Both may give other connectors each time.
     """
 
     def __init__(

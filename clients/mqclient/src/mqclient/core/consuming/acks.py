@@ -1,6 +1,6 @@
-"""Acknowledgements: batches of one consumer, cumulative and individual ones; and when what was noted is sent.
+"""Acknowledgements: batches of one consumer, cumulative and individual ones, and the time of sending.
 
-Source: ``protocol-spec/``, chapters "Consumers" and "JMS mapping" (what a broker observes).
+Source: ``protocol-spec/``, chapters "Consumers" and "JMS mapping" (the packets that a broker observes).
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ class Batching(Protocol):
     runtime: Runtime
 
     def flush_batches(self) -> list[Any]:
-        """Send what waits; the futures of the answers, where answers are asked for."""
+        """Send the waiting acknowledgements; returns the futures of the answers, where answers are asked for."""
 
     def forget_answer(self, future: Any) -> None:
-        """Log the error of ``future``, for which nobody waits."""
+        """Log the error of ``future``, which is not awaited."""
 
 
 class TurnEnd:
-    """Sends what the consumers of a session have noted before the loop does anything else than what is due already."""
+    """Sends the noted acknowledgements of a session's consumers before the loop's next turn."""
 
     __slots__ = ("_scheduled", "_session")
 
@@ -90,11 +90,11 @@ class AcknowledgingConsumer(Protocol):
 class Acknowledger:
     """``batch_size`` is the number of message bytes that one cumulative acknowledgement covers at most; 0: each message has its own.
 
-    What is noted in a transaction is sent with its end at the latest, for it has no effect before; everything else with the end of the turn
-    of the loop, and with ``block_on_acknowledge`` at once.
+    An acknowledgement in a transaction is sent with the transaction's end at the latest, as it has no effect before; any other at the end
+    of the loop's turn, and with ``block_on_acknowledge`` at once.
 
-    The broker counts "up to" in its own order of delivery, but messages of differing priorities are taken in another one.  From the first
-    message with a priority other than 4 on, each message is therefore acknowledged by itself.
+    A cumulative acknowledgement means "up to" in the broker's order of delivery, but the application takes messages of differing priorities
+    in another order.  From the first message with a priority other than 4 on, each message is therefore acknowledged by itself.
     """
 
     __slots__ = ("_batch_bytes", "_batch_last", "_batch_size", "_blocks", "_consumer", "_individually", "_session", "_taken", "_transacted")
@@ -160,7 +160,7 @@ class Acknowledger:
         return answers + self._send(IndividualAcknowledge(self._consumer.id, message.message_id))
 
     def flush(self) -> list[Any]:
-        """Send what waits for its batch; the futures of the answers, as above."""
+        """Send the acknowledgements that wait for their batch; returns the futures of the answers, as above."""
         message, self._batch_last = self._batch_last, None
         self._batch_bytes = 0
         if message is None or self._stale(message, batched=True):
@@ -179,7 +179,7 @@ class Acknowledger:
         return not batched and message.message_id not in self._taken
 
     def _upto(self, message: ClientMessage) -> list[tuple[int, int]]:
-        """(message id, size) of what was taken, up to ``message``."""
+        """(message id, size) of the taken messages, up to ``message``."""
         found = []
         while self._taken:
             entry = self._taken.popitem(last=False)

@@ -30,7 +30,7 @@ class ReceivingConsumer(Recipient, AskingConsumer, Protocol):
 
 
 class Arrivals:
-    """``browsed``: what the consumer has shown, if it is a browser."""
+    """The arriving messages of a consumer.  ``browsed``: the messages that a browser has shown; None for other consumers."""
 
     def __init__(
         self, consumer: ReceivingConsumer, channel: Channel, credits: ConsumerCredits, forced: ForcedDelivery, browsed: Browsed | None
@@ -83,7 +83,7 @@ class Arrivals:
         )
         self._large = message
         self.forced.large_began()
-        # Its chunks have credits of their own: whoever wants the message after it asks for that one, even while they still come.
+        # The chunks have credits of their own: the next message can be requested while they still arrive.
         self.credits.arrived()
         if self._browsed is not None and self._browsed.repeats(message.message_id):
             self._passing_over = True
@@ -143,7 +143,8 @@ class Arrivals:
             self._grant(credits)
 
     def taken_back(self, messages: list[ClientMessage], error: MQError, return_credits: bool) -> None:
-        """The broker has taken back what was delivered, ``messages`` of it not taken yet.  ``return_credits``: it still counts them."""
+        """The broker has taken back delivered messages; ``messages`` are those not taken by the application yet.  ``return_credits``: the
+        broker still counts them."""
         for message in messages:
             if return_credits:
                 self.return_credits(message.frame_size, message.large is None)

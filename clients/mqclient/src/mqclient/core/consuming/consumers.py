@@ -1,4 +1,4 @@
-"""A consumer: receiving, closing, and what becomes of its messages when the broker takes them back."""
+"""A consumer: receiving, closing, and the handling of messages that the broker takes back."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ class Consumer(Closing):
         session.consumer_closed(self)
         if channel.error is not None:
             return
-        # While the connection is away nobody waits, but a session that is reattached has the consumer still.
+        # While the connection is away no answer is awaited, but a reattached session still has the consumer.
         answer = channel.call(ConsumerClose(self.id), NullResponse, bound=True)
         if channel.locked:
             session.forget_answer(answer)
@@ -232,7 +232,7 @@ class Consumer(Closing):
 
     @property
     def pending_sequence(self) -> int | None:
-        """The forced delivery that somebody waits for."""
+        """The forced delivery that a receive waits for."""
         return self.arrivals.forced.pending_sequence
 
     @property
@@ -307,7 +307,7 @@ class Consumer(Closing):
                 self._raise_failure()
             if message is not None or self._dropped == dropped or self._closed:
                 return message
-            # Only what had expired has come: there may be more.
+            # Only expired messages have come: there may be more.
             self.prepare_receive()
 
     def _raise_failure(self) -> None:
@@ -362,7 +362,7 @@ class Consumer(Closing):
         return self.runtime.spawn(_all_of(note(message)))
 
     async def _acknowledge_in_order(self, note: Callable[[ClientMessage], list[Any]], message: ClientMessage) -> None:
-        """A commit that waits is not to take along what is acknowledged after it."""
+        """A waiting commit must not include acknowledgements made after it."""
         async with self.session.work.order:
             answers = note(message)
         await _all_of(answers)

@@ -63,7 +63,7 @@ class ForcedDelivery:
 
     @property
     def pending_sequence(self) -> int | None:
-        """The request that somebody waits for."""
+        """The request that a receive waits for."""
         return max(self._asked, default=None)
 
     async def ask(self) -> None:
@@ -123,7 +123,7 @@ class ForcedDelivery:
         self._just_after_large = False
 
     def passed_over(self) -> None:
-        """A message has come that is not for the application: its credits may be what the next one waits for."""
+        """A message has come that the application does not get: the next one may be waiting for its credits."""
         self._passed_over = True
 
     def large_began(self) -> None:

@@ -11,7 +11,7 @@ from mqclient.core.message import ClientMessage
 from mqclient.core.runtime import Runtime, wait_at_most
 
 _handling: ContextVar[tuple[HandlerPump, ...]] = ContextVar("_handling", default=())
-"""The pumps whose handler the running code belongs to: what a handler awaits must not wait for that handler to end."""
+"""The pumps whose handler the running code belongs to: a call that a handler awaits must not wait for that handler to end."""
 
 _BURST = 100
 """Messages handled before the loop gets a turn for other work."""
@@ -94,7 +94,7 @@ class HandlerPump:
                     return
                 try:
                     await self._call(message)
-                except Exception as error:  # delivery goes on, whatever the application does
+                except Exception as error:  # delivery goes on after every error of the application
                     runtime.log_failure(f"the message handler of {consumer.queue_name} failed", error)
                 handled += 1
                 if handled % _BURST == 0:

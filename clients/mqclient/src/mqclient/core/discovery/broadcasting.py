@@ -1,4 +1,4 @@
-"""Endpoints on which brokers announce themselves: UDP multicast, and what JGroups stack files describe.
+"""Endpoints on which brokers announce themselves: UDP multicast, and the channels of JGroups stack files.
 
 Source: the Artemis manual, chapter "Clusters", section "Server discovery"; ``protocol-spec/``, chapter "Discovery".
 """
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Broadcasts:
-    """The open endpoints of a runtime; who opens a JGroups channel that is open already shares it, whatever stack file is named."""
+    """The open endpoints of a runtime.  A JGroups channel that is open already is shared, whatever stack file is named."""
 
     def __init__(self, runtime: Runtime, network: Network) -> None:
         self._runtime = runtime
@@ -26,7 +26,7 @@ class Broadcasts:
         self._channels: dict[str, Channel] = {}
 
     def open(self, endpoint: Endpoint, received: Received | None) -> BroadcastLink:
-        """What :meth:`mqclient.core.runtime.Runtime.open_broadcast` does."""
+        """Implements :meth:`mqclient.core.runtime.Runtime.open_broadcast`."""
         check_endpoint(endpoint)
         if isinstance(endpoint, UdpEndpoint):
             group = Multicast(endpoint.group_address, endpoint.group_port, endpoint.local_bind_address or None, endpoint.local_bind_port)

@@ -1,4 +1,4 @@
-"""Listening for brokers: joins the endpoint, keeps the table of those that were heard of, wakes who waits for the first.
+"""Listening for brokers: joins the endpoint, keeps the table of announced brokers, wakes callers that wait for the first.
 
 Source: the Artemis manual, chapter "Clusters", section "Discovery Groups"; ``protocol-spec/``, chapter "Discovery".
 """
@@ -12,7 +12,7 @@ from mqclient.protocol.discovery import Discovered, DiscoveryGroupConfiguration
 
 
 class DiscoveryListener:
-    """``own_node_id`` and ``own_unique_id`` are those of a broker that listens; a client has none."""
+    """Listens for announcements.  ``own_node_id`` and ``own_unique_id`` are the ids of a listening broker; a client has none."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class DiscoveryListener:
             self._link = self._runtime.open_broadcast(self._endpoint, self._received)
 
     def stop(self) -> None:
-        """Listen no more and forget what was heard; whoever waits goes on without."""
+        """Listen no more and forget all announcements; waiting callers go on without a broker."""
         link, self._link = self._link, None
         if link is not None:
             link.close()
@@ -86,7 +86,7 @@ class DiscoveryListener:
             self._runtime.resolve(future, None)
 
     def _set_timer(self) -> None:
-        # One timer that is set anew when it is due: datagrams come all the time, expiries hardly ever.
+        # One timer that is set anew only when it is due: datagrams come often, expiries hardly ever.
         due = self.discovered.next_expiry() if self._timer is None and self._link is not None else None
         if due is not None:
             self._timer = self._runtime.call_later(max(due - self._runtime.now(), 0.0), self._expire)

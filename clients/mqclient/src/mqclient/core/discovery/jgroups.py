@@ -80,7 +80,7 @@ class Channel:
             self._deliver(message.payload, source, None)
 
     def damaged(self, source: str) -> None:
-        """Something else has come: listeners count it as what cannot be read."""
+        """Count bytes that are no message of this form: listeners count them as unreadable."""
         self._deliver(b"", source, None)
 
     # --- for subclasses ---

@@ -1,7 +1,7 @@
 """A JGroups channel over TCP: members find each other, and one connection between two of them carries the announcements of both.
 
-Who has something to send listens on a port and tells the others where; who only receives connects to those.
-Source: ``protocol-spec/``, chapter "Discovery".
+A member that sends listens on a port and tells the others where; a member that only receives connects to these ports.  Source:
+``protocol-spec/``, chapter "Discovery".
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class MemberLink:
             link.abort()
 
     def send(self, message: bytes) -> None:
-        """Ignored while the peer does not read: what would gather is old when it arrives."""
+        """Ignored while the peer does not read: gathered announcements would be old when they arrive."""
         if self.link is not None and not self.over and not self._paused:
             self.link.write(MessageSplitter.framed(message))
 
@@ -304,7 +304,7 @@ class MemberChannel(Channel):
             link.attach(await link.connecting)
         except BaseException as error:
             if link.over:
-                return  # whatever was raised: the attempt was given up
+                return  # the attempt was given up, so every error is ignored
             link.link_lost("")
             if not isinstance(error, (MQError, OSError, ValueError)):
                 raise
@@ -332,7 +332,7 @@ class MemberChannel(Channel):
             self._watch(self.runtime.spawn(self._look_into(self._folder)))
 
     def _introduce(self) -> None:
-        """Tell everybody where this member listens."""
+        """Tell all members where this one listens."""
         introduction = self._introduction()
         for link in list(self._links):
             link.send(introduction)
@@ -364,7 +364,7 @@ class MemberChannel(Channel):
             self._dial()
 
     async def _look_into(self, folder: str) -> None:
-        """Show the others in the folder where this member listens, and see who else is there."""
+        """Write this member's place into the folder, and read the places of other members."""
         self._folder_busy = True
         try:
             listener = self._listener
@@ -401,7 +401,7 @@ class MemberChannel(Channel):
         return self._stack.external_address or self._stack.bind_address or self.network.local_address()
 
     def _watch(self, work: Any) -> None:
-        """Log the error of a task for which nobody waits."""
+        """Log the error of a task that is not awaited."""
 
         async def watched() -> None:
             try:

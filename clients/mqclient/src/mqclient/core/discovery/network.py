@@ -32,7 +32,7 @@ class Listener(Protocol):
     def port(self) -> int: ...
 
     def close(self) -> None:
-        """Take no more connections; those that are open stay."""
+        """Take no more connections; open ones stay."""
 
 
 class Network(Protocol):

@@ -35,7 +35,7 @@ class SessionCreation:
         await factory.usable_connection()
         wanted = factory.runtime.create_future()
         made: list[Session] = []
-        # On its own, for who cancels the call must not leave a session on the broker whose answer is under way.
+        # In a task of its own: a cancelled call must not leave a session on the broker whose answer is under way.
         factory.runtime.spawn(self._create(request, batch, wanted, made))
         taken = False
         try:
@@ -53,7 +53,7 @@ class SessionCreation:
                 return
             try:
                 session = await self._open(request, batch)
-            except Exception as error:  # whatever it is, it belongs to the caller
+            except Exception as error:  # every error belongs to the caller
                 runtime.reject(wanted, error)
                 return
         if runtime.is_done(wanted):

@@ -47,7 +47,7 @@ class FactoryOwner(Protocol):
     def settings(self) -> LocatorSettings: ...
 
     def topology_begins(self) -> None:
-        """A connection is about to tell who is there."""
+        """A connection is about to announce the members."""
 
     def topology_received(self, packet: TopologyPacket, connector: TransportConfiguration) -> None:
         """An announcement came over a connection to ``connector``."""
@@ -59,7 +59,7 @@ class FactoryOwner(Protocol):
 
 
 class SessionFactory(ListenerMethods, Closing):
-    """Implements :class:`mqclient.core.api.ClientSessionFactory`, and what :mod:`mqclient.core.connection.lifecycle` drives."""
+    """Implements :class:`mqclient.core.api.ClientSessionFactory`, and the effects of :mod:`mqclient.core.connection.lifecycle`."""
 
     def __init__(self, locator: FactoryOwner, attempts: Attempts) -> None:
         super().__init__()
@@ -158,7 +158,7 @@ class SessionFactory(ListenerMethods, Closing):
         self._machine.close()
 
     def leave(self) -> None:
-        """Close without waiting: the broker is told what ends, and may read that whenever it likes (for links between brokers)."""
+        """Close without waiting for the broker to read the closing packets (for links between brokers)."""
         if self.connection is not None and self.connection.error is None:
             for session in self._sessions:
                 session.channel.send(SessionClose())
@@ -175,7 +175,7 @@ class SessionFactory(ListenerMethods, Closing):
         if self.connection is not None:
             self.connection.remove_session(session.channel_id)
 
-    # --- what the connection tells ---
+    # --- events of the connection ---
 
     def topology_received(self, connection: Connection, packet: TopologyPacket) -> None:
         if connection is not self._told_by:
@@ -198,7 +198,7 @@ class SessionFactory(ListenerMethods, Closing):
         else:
             self._machine.connection_lost_for_good(error)
 
-    # --- what the machine does ---
+    # --- effects of the machine ---
 
     def begin_round(self) -> None:
         self._round += 1
@@ -286,7 +286,7 @@ class SessionFactory(ListenerMethods, Closing):
 
     async def _try_round(self, number: int) -> None:
         if self._hasty and self._failure is not None:
-            # The connection was lost again right after it had been restored: what happened may happen each time.
+            # The connection was lost again right after it had been restored: the cause may be there each time.
             self._hasty = False
             self._machine.attempt_failed(self._failure, max(self.settings.retry_interval / 1000, PAUSE_MIN))
             return
@@ -405,7 +405,7 @@ class SessionFactory(ListenerMethods, Closing):
             await coroutine
         except Exception as error:  # a defect here must not leave every session locked for ever
             if number != self._round:
-                return  # the round was given up, and so what it waited for was cancelled
+                return  # the round was given up, so its attempt was cancelled
             self.runtime.log_failure("the connection could not be restored", error)
             self._machine.attempts_exhausted(NotConnectedError(f"internal error while connecting: {error!r}"))
 

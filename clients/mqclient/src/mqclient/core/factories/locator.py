@@ -131,7 +131,7 @@ class Locator(Closing):
             opened = True
         finally:
             if not opened:
-                factory.abandon()  # cancelled: nobody could close it
+                factory.abandon()  # cancelled: the caller could not close it
         return factory
 
     @starts
@@ -143,7 +143,7 @@ class Locator(Closing):
             self._discovery.stop()
 
     def leave(self) -> None:
-        """Close all factories without waiting for the broker, also those that are being opened (for links between brokers)."""
+        """Close all factories without waiting for the broker, also factories being opened (for links between brokers)."""
         self._closed = True
         for factory in list(self._factories):
             factory.leave()
@@ -151,9 +151,9 @@ class Locator(Closing):
     # --- for the factories ---
 
     def topology_begins(self) -> None:
-        """A connection is about to tell who is there.  What was missed while there was none is made up for.
+        """A connection is about to announce the members, also the changes missed without a connection.
 
-        Members that left meanwhile are not spoken of: they go when nobody has told of them for :data:`CONFIRMATION_SECONDS`.
+        Departed members are not announced: a member is dropped when no connection has announced it for :data:`CONFIRMATION_SECONDS`.
         """
         if not self._follows_one_broker or not self._settings.ha:
             return
@@ -238,7 +238,7 @@ class Locator(Closing):
         return self._topology.pairs() if self._settings.use_topology_for_load_balancing and self._topology_complete else []
 
     def _first_round(self) -> list[TransportConfiguration]:
-        """The connectors to try for a new connection: what the policy picks, then the others."""
+        """The connectors to try for a new connection: the policy's choice, then the others."""
         given = list(self.connectors)
         pairs = self._pairs()
         if not pairs:

@@ -19,10 +19,10 @@ UNANSWERED_MAX = 16 * 1024 * 1024
 
 
 class AsyncSends:
-    """An answer with the send's correlation settles it.
+    """Sends with an acknowledgement handler.  A send is settled by the answer with its correlation.
 
-    Where answers have none (older versions), the confirmation that covers its packet does.  Elsewhere that one proves nothing: a broker
-    confirms also what it refuses, and says so in the answer that follows.
+    Older versions have no correlations: there the confirmation that covers the send's packet settles it.  In newer ones a confirmation
+    proves nothing, as a broker also confirms packets that it refuses in a later answer.
     """
 
     def __init__(self, channel: Channel) -> None:
@@ -41,7 +41,7 @@ class AsyncSends:
         return self._bytes >= UNANSWERED_MAX
 
     async def room(self) -> None:
-        """Wait until the broker has answered enough of what was sent.  Raises nothing: who waits has to look whether the session lives."""
+        """Wait until the broker has answered enough sends.  Raises nothing: the caller has to check that the session is open."""
         while self.full:
             future = self._runtime.create_future()
             self._waiters.append(future)

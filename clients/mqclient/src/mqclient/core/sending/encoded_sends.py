@@ -1,18 +1,18 @@
-"""Encoded messages that a link between brokers or a program hands on: nothing is decoded, nothing waits, each gets one answer.
+"""Encoded messages that a link between brokers or a program hands on, without decoding and without waiting; each gets one answer.
 
-The session must be one that ends with its connection (``reconnect_attempts`` 0): what was written is not kept to be sent again.  Who sends
-keeps the messages until they are answered.  In the layout of version 129 and later, as :func:`mqclient.wire.message.encode_message` makes
-it, through the session:
+The session must end with its connection (``reconnect_attempts`` 0): written messages are not kept for sending again.  The sender keeps its
+messages until they are answered.  In the layout of version 129 and later, as :func:`mqclient.wire.message.encode_message` makes it, through
+the session:
 
 - ``send_encoded(parts, size, done, address=...)``: one message;
-- ``send_batch(address, messages, done)``: many to one address, about two microseconds each, answers included.  ``done`` gets the
-  :class:`mqclient.core.batches.Batch` once all are answered or the connection is over: what was refused, and what had no answer.
-  Without ``done`` no answers are asked for: in a transaction, whose commit (or prepare) fails when one of its messages was refused;
+- ``send_batch(address, messages, done)``: many to one address, about two microseconds each, answers included.  ``done`` is called with the
+  :class:`mqclient.core.batches.Batch`, with its refused and unanswered messages, once all are answered or the connection is over.  Without
+  ``done`` no answers are asked for: in a transaction, whose commit (or prepare) fails when one of its messages was refused;
 - ``send_large_encoded(headers, read, size, done, address=...)``: a body that is read piece by piece;
-- ``open_encoded_sends()``: this object.  When one of them returns False, all that was given was taken, but the next is to wait for
+- ``open_encoded_sends()``: this object.  A send that returns False has taken all its messages, but the next send has to wait for
   ``on_room``: the peer does not read, the credits of an address are used up, or a large message is being written.
 
-What an address is owed by its credits is at most one call beyond them: batches should be smaller than ``producer_window_size``.
+Sends may exceed the credits of an address by one call at most: batches should be smaller than ``producer_window_size``.
 
 Source: ``protocol-spec/``, chapters "Sending and delivery", "Large messages" and "Flow control".
 """
@@ -180,7 +180,7 @@ class EncodedSends:
     # --- credits
 
     def credits(self) -> dict[str, int]:
-        """Bytes that may still be sent, by address; those of the addresses that were used last."""
+        """Bytes that may still be sent, by address; only the latest addresses."""
         return {address: credits.balance for address, credits in self._credits.items()}
 
     def _charge(self, address: str, size: int) -> None:
@@ -228,7 +228,8 @@ class EncodedSends:
     # --- answers
 
     def confirmed(self, correlations: Iterable[int]) -> None:
-        """Packets were processed by a peer whose answers name no send; others refuse also what they confirm, and say so in the answer."""
+        """A peer whose answers name no send has processed these packets.  For other peers a confirmation proves nothing: they also confirm
+        refused packets."""
         if not self._correlates:
             for correlation in correlations:
                 self.answered(correlation)

@@ -78,7 +78,7 @@ class ProducerFlow:
             entry_of_producer.holders -= 1
             if not entry_of_producer.holders:
                 del self._addresses[address]
-        # Last: whoever waited may close the session at once, and so come back here.
+        # Last, because a waiting caller may close the session at once, and so re-enter this method.
         for future in failing:
             self._runtime.reject(future, error)
 

@@ -180,7 +180,7 @@ class Producer(Closing):
         return self._limiter is not None
 
     def spare(self, address: str) -> int:
-        """Bytes of messages that can be sent to ``address`` now without waiting for anything."""
+        """Bytes of messages that can be sent to ``address`` now without waiting."""
         session = self.session
         if self._closed or not session.channel.writable or session.async_sends.full:
             return 0

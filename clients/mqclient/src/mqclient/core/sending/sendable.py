@@ -1,4 +1,4 @@
-"""Messages that cannot be sent are refused where they are sent, with what was expected."""
+"""Messages that cannot be sent are refused at the send call, with an error that names the allowed values."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _length = struct.Struct(">i").unpack_from
 
 
 def check_message(message: ClientMessage) -> None:
-    """Raises TypeError or ValueError for what is no message, and ``MessageTooLargeError`` for one with too many properties."""
+    """Raises TypeError or ValueError for an invalid message, and ``MessageTooLargeError`` for one with too many properties."""
     if not isinstance(message, ClientMessage):
         raise TypeError(f"expected a message, not {_kind(message)}: session.create_text_message(…) and session.create_message(…) make one")
     if len(message.properties) > PROPERTIES_MAX:
@@ -49,7 +49,7 @@ def check_size(buffer_size: int, version: int) -> None:
 
 
 def encoded(encode: Callable[[CoreMessage], bytes], message: CoreMessage) -> bytes:
-    """``encode(message)``.  Raises TypeError saying what is wrong with a header or property; ValueError for a value that does not fit."""
+    """``encode(message)``.  Raises TypeError with the reason for a bad header or property; ValueError for a value that does not fit."""
     try:
         return encode(message)
     except TypeError as error:
@@ -66,7 +66,7 @@ def _wrong(message: CoreMessage) -> str | None:
 
 
 def _is_text(body: bytes | bytearray | memoryview) -> bool:
-    """Can ``body`` be an encoded text, as far as its first bytes tell?  What follows the text does not matter."""
+    """Can ``body`` be an encoded text, as far as its first bytes tell?  Bytes after the text do not matter."""
     if body[0] == 0:
         return True
     if body[0] != 1 or len(body) < 5:

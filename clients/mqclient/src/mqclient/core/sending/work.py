@@ -35,7 +35,7 @@ class Underway:
                 self._wake()
 
     async def settled(self, seconds: float | None = None) -> BaseException | None:
-        """Wait until none is left; gives what the first of them failed with meanwhile.
+        """Wait until no send is left; returns the error of the first one that has failed meanwhile.
 
         Raises ``TimeoutError`` after ``seconds``; None: waits as long as it takes.
         """

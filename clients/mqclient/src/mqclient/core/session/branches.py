@@ -1,8 +1,8 @@
-"""Distributed transactions (XA) of a session: the branch that it works on, and what a failover does to it.
+"""Distributed transactions (XA) of a session: its present branch, and the effects of a failover on the branch.
 
-A session works on a branch from ``start`` to ``end``.  When it has to be created anew meanwhile, what was sent and acknowledged may be
-lost: the broker is told that the branch has failed, and ``end`` says so.  A branch that was ended is complete on the broker; whether it
-outlives the failure of its session is the broker's to say, unless it was prepared.
+A session works on a branch from ``start`` to ``end``.  When the session is created anew meanwhile, sends and acknowledgements may be lost:
+the broker is told that the branch has failed, and ``end`` raises that.  An ended branch is complete on the broker; a prepared one survives
+a failure of the session, for others the broker decides.
 
 Source: the Artemis manual, chapter "Client Failover", and ``protocol-spec/``, chapter "Session control and transactions".
 """
@@ -204,7 +204,7 @@ class Branches:
         try:
             _checked(await self._session.channel.call(XaCommit(xid.to_wire(), one_phase), XaResponse))
         except MQError as error:
-            # A prepared branch waits for its outcome, whatever happens: the call can be made again.
+            # A prepared branch always waits for its outcome: the call can be made again.
             raise _failed(XAER_RMFAIL if one_phase else XA_RETRY, "commit", error) from error
         self._leave(xid)
 

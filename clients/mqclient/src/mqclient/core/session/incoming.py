@@ -77,12 +77,12 @@ class Incoming:
                 self._answered(NullResponse(correlation))
             return
         else:
-            # A view stands in for the bytes of what is too large to be copied.
+            # A view replaces the bytes of bodies that are too large to copy.
             body = cast(bytes, memoryview(frame)[HEADER_SIZE:]) if packet_type in PACKETS_AS_VIEWS else frame[HEADER_SIZE:]
             packet = decode_packet(packet_type, body, protocol.version)
             is_counted = counted(packet)
             if packet.RESPONSE:
-                # Answers count when they arrive, before whoever waits for them goes on.
+                # Answers are counted when they arrive, before the waiting call goes on.
                 self._confirm(protocol.processed(is_counted, size))
                 self._answered(packet)
                 return
@@ -90,7 +90,7 @@ class Incoming:
         self._confirm(protocol.processed(is_counted, size))
 
     def flush_confirmations(self) -> None:
-        """Confirm what was received although the window is not full."""
+        """Confirm received packets although the window is not full."""
         self._confirm(self._session.channel.protocol.flush())
 
     def _dispatch(self, packet: Packet, size: int) -> None:

@@ -53,7 +53,7 @@ class QueueAdministration:
         return answer
 
     async def require_queue(self, address: str | None) -> None:
-        """Raises ``AddressDoesNotExistError`` or ``QueueDoesNotExistError`` when what is sent to ``address`` would be in no queue."""
+        """Raises ``AddressDoesNotExistError`` or ``QueueDoesNotExistError`` when messages to ``address`` would reach no queue."""
         if address is None:
             raise ValueError("a producer without an address cannot require a queue")
         name, _, queue = address.partition("::")
@@ -90,7 +90,7 @@ class QueueAdministration:
             try:
                 await self.create_queue(configuration)
             except QueueExistsError:
-                pass  # somebody else was quicker
+                pass  # another client was quicker
 
     async def create_shared_queue(self, configuration: QueueConfiguration) -> None:
         address, name = _names(configuration)

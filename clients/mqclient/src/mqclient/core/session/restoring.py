@@ -23,7 +23,7 @@ from mqclient.wire.packets import AddMetadataV2, CreateSession, FlowToken, Force
 
 
 class RestoredSession(FrameHandler, Protocol):
-    """The session, as its restoration sees it: what the broker has to be told anew."""
+    """The session, as its restoration sees it: the state that has to be sent to the broker anew."""
 
     channel: Channel
     request: CreateSession
@@ -105,5 +105,5 @@ class Restoration:
         if session.started:
             frames.append(SessionStart())
         for packet in frames:
-            # The broker counts these packets too: they must be counted here, or confirmations would be taken for those of later ones.
+            # The broker counts these packets, too: uncounted here, their confirmations would be taken for those of later packets.
             channel.write_raw(channel.protocol.frame(packet))

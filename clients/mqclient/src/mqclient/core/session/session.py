@@ -1,4 +1,4 @@
-"""A session: holds the parts (transaction, branches, flow, uploads, queues) and dispatches what arrives for them.
+"""A session: holds the parts (transaction, branches, flow, uploads, queues) and dispatches arriving packets to them.
 
 The class is the facade of :class:`mqclient.core.api.ClientSession`; each concern is an object of its own module.
 """
@@ -280,8 +280,8 @@ class Session(ListenerMethods, Closing):
     def send_encoded(self, parts: Sequence[bytes], size: int, done: Done, *, address: str | None = None) -> bool:
         """Send an encoded message of ``size`` bytes, given in parts, in the layout of version 129 and later.  Never waits.
 
-        ``done`` is called once, with None when the broker has the message, else with what it answered or with the failure of the
-        connection.  With ``address`` it costs credits of that address.  False: it was taken, but the next is to wait until
+        ``done`` is called once: with None when the broker has the message, else with the error of the broker or of the connection.  With
+        ``address`` the message costs credits of that address.  False: the message was taken, but the next one has to wait until
         ``open_encoded_sends().on_room`` is called.  Only for sessions that end with their connection (``reconnect_attempts`` 0).
         """
         sends = self.encoded_sends or self.open_encoded_sends()
@@ -301,9 +301,8 @@ class Session(ListenerMethods, Closing):
     ) -> bool:
         """As :meth:`send_encoded`, for a message with its headers-and-properties block and a body of ``size`` bytes to read from.
 
-        The body is read and sent piece by piece, as far as the broker takes it.  One such message at a time, and nothing else meanwhile:
-        raises ``IllegalStateError``.  ``was_large``: the message came as a large one, and its properties say how long the body is before
-        compression.
+        The body is read and sent piece by piece, as the broker takes it.  Raises ``IllegalStateError`` when another message is sent
+        meanwhile.  ``was_large``: the message arrived as a large one, and its properties have the size of the body before compression.
         """
         sends = self.encoded_sends or self.open_encoded_sends()
         return sends.send_large(headers, read, size, done, address, was_large)
@@ -380,7 +379,7 @@ class Session(ListenerMethods, Closing):
         self.abandon(error)
 
     def _finish(self, error: MQError, cause: MQError | None) -> None:
-        # First of all: whoever goes on below has to see that the session has ended.
+        # First, because callers that go on below have to see that the session has ended.
         self.channel.close(error, cause)
         for consumer in self.consumers:
             consumer.abandon(error)

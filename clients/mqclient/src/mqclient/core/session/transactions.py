@@ -1,4 +1,4 @@
-"""The open transaction of a session: commit, rollback, and what a failover does to it.
+"""The open transaction of a session: commit, rollback, and the effects of a failover.
 
 Source: the Artemis manual, chapter "Client Failover" (transactions), and ``protocol-spec/``, chapter "Client failover".
 """
@@ -36,7 +36,7 @@ class CurrentBranch(Protocol):
 
 
 class TransactedSession(Batching, Protocol):
-    """The session, as its transaction sees it: what has to stand still while the transaction ends."""
+    """The session, as its transaction sees it: the parts that have to stand still while the transaction ends."""
 
     channel: Channel
     request: CreateSession
@@ -87,12 +87,12 @@ class Transaction:
             self._has_work = True
 
     def session_recreated(self) -> None:
-        """The session was created anew after a failure: what the broker had of the transaction is gone."""
+        """The session was created anew after a failure: the broker has lost its part of the transaction."""
         if self._has_work:
             self.rollback_only = True
 
     async def commit(self, block: bool) -> None:
-        """Commit what was begun before, once it is written; a send that fails meanwhile has the transaction rolled back."""
+        """Commit the work begun before, once it is written; a send that fails meanwhile has the transaction rolled back."""
         channel = self._session.channel
         async with self._session.work.order:
             await self._finish_work()
@@ -148,14 +148,14 @@ class Transaction:
         self.rollback_only = False
 
     async def rollback(self, consider_last_message_as_delivered: bool) -> None:
-        """Undo what was begun before; sends that are not written yet fail."""
+        """Undo the work begun before; sends that are not written yet fail."""
         self.drop_sends()
         await self.undo(Rollback(consider_last_message_as_delivered), NullResponse, self.forget_work)
 
     async def undo(self, request: Packet, expects: type[A], before: Callable[[], None], *, in_order: bool = False) -> A:
-        """Stop delivery, give back what is buffered, send ``request``, deliver again.  ``before`` is called just before the request.
+        """Stop delivery, give back buffered messages, send ``request``, deliver again.  ``before`` is called just before the request.
 
-        What the application begins from now on comes after the request.  ``in_order``: the caller holds the session's ``work.order``.
+        Work that the application begins from now on comes after the request.  ``in_order``: the caller holds the session's ``work.order``.
         """
         session = self._session
         await session.channel.ready()

@@ -43,7 +43,7 @@ class BytesMessage(Message):
 
     @property
     def data(self) -> bytes:
-        """The whole body, whatever was read of it already."""
+        """The whole body, also the part that was read already."""
         pending = self._pending
         if pending is not None:
             self._writer.data[:] = pending() if callable(pending) else pending

@@ -1,4 +1,4 @@
-"""Making messages: what sessions and contexts have in common."""
+"""Making messages, the common part of sessions and contexts."""
 
 from __future__ import annotations
 

@@ -44,8 +44,8 @@ def _visible(key: str) -> bool:
 class Properties(MutableMapping[str, object]):
     """The application properties of a message, by name.
 
-    What goes in gets a Java type as the table in :mod:`mqclient.jms.messages.values` says; what comes out has the wrapper of its type.
-    Names that the protocol keeps for itself are not shown; the group and the user have their JMS names (``JMSXGroupID``, ``JMSXGroupSeq``,
+    A value that is set gets a Java type by the table in :mod:`mqclient.jms.messages.values`; a value that is read has the wrapper of its
+    type.  Names of the protocol itself are not shown; the group and the user have their JMS names (``JMSXGroupID``, ``JMSXGroupSeq``,
     ``JMSXUserID``).
     """
 
@@ -82,7 +82,7 @@ class Properties(MutableMapping[str, object]):
 
 
 class Message:
-    """A message without a body, and what all messages have in common.
+    """A message without a body, and the base of all messages.
 
     Headers are attributes: ``message_id``, ``timestamp`` (ms since the epoch), ``destination``, ``delivery_mode``, ``priority``,
     ``expiration`` and ``delivery_time`` (ms since the epoch, 0 for none) are set by sending; ``correlation_id``, ``reply_to``, ``type``

@@ -50,7 +50,7 @@ def _checked(text: str | None) -> str | None:
 
 
 class JavaSerialized(bytes):
-    """A Java serialisation stream.  It is passed on as it is and never looked into."""
+    """A Java serialisation stream, passed on unchanged and never decoded."""
 
 
 class ObjectMessage(Message):
@@ -62,7 +62,7 @@ class ObjectMessage(Message):
     core_type = wire.TYPE_OBJECT
 
     def __init__(self, value: object = None) -> None:
-        """``value``: what ``json.dumps`` takes, :class:`JavaSerialized`, or None."""
+        """``value``: an argument for ``json.dumps``, a :class:`JavaSerialized`, or None."""
         super().__init__()
         if value is not None:
             self.value = value

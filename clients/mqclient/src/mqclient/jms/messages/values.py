@@ -13,9 +13,9 @@ Python                  Java
 ``None``                null
 ======================  =======================================================================
 
-To choose another type, wrap the value: ``Byte(1)``, ``Short(1)``, ``Long(1)``, ``Float(1.5)``, ``Char("x")``.  What is read has such a
-type too, so that a value that is passed on keeps the type that its sender gave it.  All of them behave as plain ``int``, ``float``
-and ``str``.  Conversions: the table in chapter 3.5.4 of the JMS 2.0 specification.
+To choose another type, wrap the value: ``Byte(1)``, ``Short(1)``, ``Long(1)``, ``Float(1.5)``, ``Char("x")``.  Values that are read have
+these types, too, so that a value that is passed on keeps its sender's type.  All of them behave as plain ``int``, ``float`` and ``str``.
+Conversions: the table in chapter 3.5.4 of the JMS 2.0 specification.
 """
 
 from __future__ import annotations

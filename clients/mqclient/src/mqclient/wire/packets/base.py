@@ -56,7 +56,7 @@ def _optional(write: Callable[[Writer, Any], None], read: Callable[[Reader], Any
 class Group:
     """Marks the first of fields that are present only if bytes are left (``minimum`` of them at least).
 
-    They are neither written nor read on a connection of a version below ``since``.
+    The fields are neither written nor read on a connection of a version below ``since``.
     """
 
     __slots__ = ("minimum", "since")

@@ -83,7 +83,7 @@ class RemoveProducer(Packet):
 
 @packet(71, "SESS_SEND")
 class SessionSend(Packet):
-    """A regular message.  ``message`` is its buffer in the layout of version 129 and later, whatever the version on the wire.
+    """A regular message.  ``message`` is its buffer in the layout of version 129 and later, for every version on the wire.
 
     ``correlation_id`` is 0 when no answer is wanted (or by clients that match answers by order); it travels from 130 on,
     ``sender_id`` from 134 on.

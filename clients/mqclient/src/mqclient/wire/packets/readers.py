@@ -31,7 +31,7 @@ READ_BYTES_MAX = 4 * 1024 * 1024
 
 @packet(-101, "READER_OPEN")
 class ReaderOpen(Packet):
-    """Take over a reader, which is made if the queue has none of that name; whoever had it opened before is fenced."""
+    """Take over a reader, which is made if the queue has none of that name; an earlier user of the reader is fenced."""
 
     queue: SSTR
     reader: SSTR
@@ -53,7 +53,7 @@ class ReaderState(Packet):
 
 @packet(-103, "READER_RESERVE")
 class ReaderReserve(Packet):
-    """Ask for the next range of a reader; without ``reader`` for a range of the queue that nobody keeps."""
+    """Ask for the next range of a reader; without ``reader`` for a range of the queue that belongs to no reader."""
 
     queue: SSTR
     reader: NSSTR
