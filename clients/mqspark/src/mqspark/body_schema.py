@@ -44,7 +44,7 @@ class _Reader:
         return self._tokens[self._at] if self._at < len(self._tokens) else _END
 
     def _take(self, *expected: str) -> bool:
-        """Pass over the next token if it is one of these, whatever its case."""
+        """Skip the next token if it is one of these, in any case."""
         found = self._next.lower() in expected and self._next != _END
         self._at += found
         return found

@@ -1,6 +1,6 @@
-"""The columns of a message: names, types, meaning, and which of them a query wants.
+"""The columns of a message: names, types, meaning, and the choice of a query.
 
-Spark hands no list of wanted columns to a source in Python, so a query says what it wants by a schema of its own,
+Spark hands no list of wanted columns to a source in Python, so a query chooses columns by a schema of its own,
 ``spark.read.schema("message_id bigint, body binary")``, or by the option ``columns``.  Columns that are not wanted are not decoded.
 """
 
@@ -25,7 +25,7 @@ class Column(NamedTuple):
     meaning: str
 
     def ddl(self, kind: str | None = None) -> str:
-        """The column in a schema; ``kind``: of another type.  What a session means by "timestamp" is its own choice."""
+        """The column in a schema; ``kind``: of another type.  A session decides itself which type "timestamp" means."""
         kind = kind or self.type
         return f"{self.name} {'timestamp_ltz' if kind == 'timestamp' else kind}"
 

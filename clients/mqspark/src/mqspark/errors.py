@@ -1,13 +1,13 @@
-"""What can go wrong, one class for each kind: the text is one sentence that says what was asked, what is the matter, and what to do.
+"""Errors, one class for each kind.  The text is one sentence: the request, the reason, and the remedy.
 
-All of them can be pickled: they travel from Spark's executors to the driver.
+All errors can be pickled, since they travel from Spark's executors to the driver.
 """
 
 from __future__ import annotations
 
 
 class MqsparkError(Exception):
-    """Base of all errors of this package; itself raised for what a broker answers and no other class covers."""
+    """Base of all errors of this package; raised itself for answers of a broker that no other class covers."""
 
 
 class BadOptionError(MqsparkError, ValueError):
@@ -51,7 +51,7 @@ class DuplicateCacheError(MqsparkError):
 
 
 class SchemaError(MqsparkError):
-    """A column is unknown, has a wrong type, or holds what no message can hold."""
+    """A column is unknown, has a wrong type, or holds a value that no message can hold."""
 
 
 class MessageFormatError(MqsparkError):
@@ -59,4 +59,5 @@ class MessageFormatError(MqsparkError):
 
 
 class JournalError(MqsparkError):
-    """A data folder cannot be read: it is none, it is of another broker, or it is damaged (file and offset are in the text)."""
+    """A data folder cannot be read: the folder is no data folder, belongs to another broker, or is damaged (file and offset are in the
+    text)."""

@@ -395,10 +395,10 @@ class Options:
 
     @classmethod
     def parse(cls, mapping: Mapping[str, str], allowed: Use) -> Options:
-        """Read what Spark hands over, for one use or several.
+        """Read the options from Spark, for one use or several.
 
-        Raises :class:`mqspark.errors.BadOptionError` that names the option and, for an unknown one, the nearest; a value appears in it
-        only when it is no secret.
+        Raises :class:`mqspark.errors.BadOptionError` that names the option and, for an unknown one, the nearest; the text shows no secret
+        value.
         """
         values: dict[str, Any] = {}
         by_folded = {entry.name.lower(): entry for entry in OPTIONS}

@@ -56,11 +56,11 @@ class Settled:
 
 
 def settle_checkpoint(path: str, options: Options, *, dry_run: bool = False, spark: SparkSession | None = None) -> list[Settled]:
-    """Settle everything up to the last batch that the query of a checkpoint has committed; with ``dry_run`` only count the messages.
+    """Settle all messages up to the last batch that the query of a checkpoint has committed; with ``dry_run`` only count them.
 
     ``path`` is a folder, or a URL of a file system of Arrow, or with ``spark`` of Hadoop.  A node that is away is named in the answer with
-    the reason.  A user who may not manage the broker has to open the reader for this: a query that runs is fenced then, and fails before it
-    settles or hands out anything else.
+    the reason.  A user who may not manage the broker has to open the reader for this: a running query is fenced then, and fails before it
+    settles or hands out more messages.
 
     Raises BadOptionError when there is no checkpoint, MqsparkError when it cannot be read, BrokerUnreachableError when no node is there.
     """
@@ -104,9 +104,9 @@ def _settle_queue(broker: Reading, queue: str, reader: str, position: int, dry_r
 def install(spark: SparkSession, options: Mapping[str, str]) -> SettlingListener:
     """Settle every batch of the session's queries as soon as Spark has committed it.
 
-    ``options`` are those of the source that say how to connect: ``url`` and the credentials.  What the listener needs else, it is told
-    with each batch: the reader, its epoch and the position.  It never fails a query: what goes wrong is logged, and the query settles
-    itself with its next batch.  Returns the listener; ``close()`` removes it.
+    ``options`` are the source's options for connecting: ``url`` and the credentials.  The listener gets the reader, its epoch and the
+    position with each batch.  An error of the listener never fails a query: it is logged, and the query settles itself with its next batch.
+    Returns the listener; ``close()`` removes it.
     """
     listener = SettlingListener(spark, Options.parse(options, Use.JOB))
     spark.streams.addListener(listener)
@@ -143,7 +143,7 @@ class SettlingListener(StreamingQueryListener):
         pass
 
     def close(self) -> None:
-        """Settle what has been told, and end."""
+        """Settle the batches told so far, and end."""
         self._spark.streams.removeListener(self)
         self._tasks.put(None)
         self._thread.join(LEAVE_SECONDS)

@@ -1,4 +1,4 @@
-"""The data source ``mqbroker``: what Spark makes when a query says ``format("mqbroker")``."""
+"""The data source ``mqbroker``, which Spark makes for a query with ``format("mqbroker")``."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ class Broker(Connection):
     # --- readers
 
     def open_reader(self, queue: str, reader: str, start: int = START_OLDEST) -> ReaderState:
-        """Take over a reader, which is made if the queue has none of that name; who had it before is fenced.
+        """Take over a reader, which is made if the queue has none of that name; an earlier user of the reader is fenced.
 
         ``start``, for a new one: -1 before the oldest message, -2 behind the newest, n after message n.  Raises :class:`MissingQueueError`,
         :class:`ReaderRefusedError`, :class:`PermissionDeniedError`.
@@ -142,7 +142,7 @@ class Broker(Connection):
         return self.call(f"looking through queue {queue}", lambda session: session.readers.survey(queue, after, **limits))
 
     def read(self, queue: str, after: int, until: int, *, max_bytes: int = READ_BYTES_MAX, selector: str | None = None) -> MessageBlock:
-        """The next messages of a range (after, until], at most ``max_bytes`` of them, but at least one.  They stay in the queue."""
+        """The next messages of a range (after, until], at most ``max_bytes`` of them, but at least one.  The messages stay in the queue."""
 
         doing = f"reading queue {queue}"
         return self.call(doing, lambda session: session.readers.read(queue, after, until, max_bytes=max_bytes, filter_string=selector))
@@ -188,7 +188,7 @@ class Broker(Connection):
         self.call(doing, lambda session: session.readers.settle(queue, reader, epoch, until))
 
     def remove_reader(self, queue: str, reader: str) -> None:
-        """Forget the reader; what it had not settled stays in the queue."""
+        """Forget the reader; messages that it had not settled stay in the queue."""
         self.call(f"removing reader {reader} of queue {queue}", lambda session: session.readers.remove(queue, reader))
 
     # --- addresses and queues
@@ -240,7 +240,7 @@ class Broker(Connection):
         return name
 
     def id_cache(self, address: str) -> IdCache:
-        """The cache of duplicate ids of ``address``.  Of an Artemis that this user may not manage the default is assumed."""
+        """The cache of duplicate ids of ``address``.  For an Artemis that this user may not manage the default is assumed."""
         if self.has_readers:
             state = self.call(f"asking for the duplicate id cache of {address}", lambda session: session.readers.id_cache(address))
             return IdCache(state.size, state.persisted)

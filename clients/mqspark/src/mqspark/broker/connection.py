@@ -1,4 +1,4 @@
-"""One connection to one broker that is opened again when it is lost, for calls that may be made again."""
+"""One connection to one broker, reopened when it is lost, for calls that may be repeated."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Connection:
         self._seen: tuple[TransportConfiguration, ...] = ()
         """Connectors of the members that were there last."""
 
-    # --- who is there
+    # --- members
 
     @property
     def runtime(self) -> SocketRuntime:
@@ -103,9 +103,9 @@ class Connection:
     # --- calls, and sessions of one's own
 
     def call(self, doing: str, function: Callable[[Session], Awaitable[T]], *, repeat: bool = True) -> T:
-        """The result of ``function``, over a new connection if the one there is gets lost; ``doing`` begins the sentence of an error.
+        """The result of ``function``, over a new connection if the present one is lost; ``doing`` begins the sentence of an error.
 
-        With ``repeat`` false that is an error, because it is not known whether the broker has done what it was asked.
+        With ``repeat`` false a lost connection is an error, because the broker may have done the work or not.
         """
         limit = self._options.reconnect_timeout
         deadline = None
@@ -129,7 +129,7 @@ class Connection:
     def session(self, **arguments: Any) -> Session:
         """Another session on this connection, with the arguments of :meth:`mqclient.core.api.ClientSessionFactory.create_session`.
 
-        It ends with the connection: its calls, run by :attr:`runtime`, raise errors of :mod:`mqclient.errors`; after one of
+        The session ends with the connection: its calls, run by :attr:`runtime`, raise errors of :mod:`mqclient.errors`; after one of
         :data:`mqspark.broker.failures.OF_THE_CONNECTION` ask for another session.
         """
 
@@ -140,7 +140,7 @@ class Connection:
         return self.call("opening a session", create)
 
     def failed(self, error: MQError, doing: str) -> NoReturn:
-        """Raise what ``error`` of a session of one's own means to the user; ``doing`` begins the sentence."""
+        """Raise the user's error for ``error`` of a session that :meth:`session` has made; ``doing`` begins the sentence."""
         if isinstance(error, OF_THE_CONNECTION):
             raise BrokerUnreachableError(f"{doing}: the connection to {self.place} was lost: {error}") from error
         raise failure(error, doing) from error
@@ -169,7 +169,7 @@ class Connection:
     # --- inside
 
     def _live(self, deadline: float, limit: int, others: Sequence[TransportConfiguration] = ()) -> Session:
-        """The session, over a new connection if need be: to one of ``others`` where those of the URL do not answer."""
+        """The session, over a new connection if need be: to one of ``others`` if the connectors of the URL do not answer."""
         if self._session is not None and not self._session.closed:
             return self._session
         pause = PAUSE_SECONDS
@@ -209,10 +209,10 @@ class Connection:
 
     def _settings(self, settings: LocatorSettings) -> LocatorSettings:
         """Reconnecting is done here, so that a call knows whether it was made."""
-        settings.ha = True  # the topology forgets who has left only then
+        settings.ha = True  # only then the topology forgets departed members
         settings.initial_connect_attempts = 1
         settings.reconnect_attempts = settings.failover_attempts = 0
-        settings.pre_acknowledge = False  # what comes along and is not wanted goes back
+        settings.pre_acknowledge = False  # messages that come along unwanted go back
         for name, value in self._overrides.items():
             setattr(settings, name, value)
         return settings

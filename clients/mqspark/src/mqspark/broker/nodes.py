@@ -47,7 +47,7 @@ def places(brokers: Sequence[TransportConfiguration] | DiscoveryGroupConfigurati
 
 
 def distinct(connectors: Sequence[TransportConfiguration]) -> tuple[TransportConfiguration, ...]:
-    """The connectors without those that lead to the same place as an earlier one."""
+    """The connectors, without repetitions of the same place."""
     found: list[TransportConfiguration] = []
     for connector in connectors:
         if not any(same_connector(connector, each) for each in found):
@@ -56,7 +56,7 @@ def distinct(connectors: Sequence[TransportConfiguration]) -> tuple[TransportCon
 
 
 def with_tls_of(own: TransportConfiguration, announced: TransportConfiguration) -> TransportConfiguration:
-    """An announced connector with what only this side knows of TLS: the trust and key stores of its own connection."""
+    """An announced connector with the TLS settings of the own connection: its trust and key stores."""
     known = dict(announced.parameters)
     if str(known.get("sslEnabled", "")).lower() != "true":
         return announced

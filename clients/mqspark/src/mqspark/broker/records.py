@@ -1,4 +1,4 @@
-"""Records of the sink on a node: durable messages in a queue of its own, by which tasks and drivers agree on what is to be done.
+"""Records of the sink on a node: durable messages in a queue of its own, by which tasks and drivers agree on their work.
 
 Records are read by browsing; only the task or driver that has written a record removes it.
 """

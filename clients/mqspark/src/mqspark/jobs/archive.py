@@ -59,7 +59,7 @@ class ArchivePlan:
     checkpoint: str
     format: str = "parquet"
     every: float | None = None
-    """Seconds between batches; None: what is there now, and then end."""
+    """Seconds between batches; None: archive the present messages, and then end."""
     diverted: tuple[str, ...] = ()
     """Addresses that are archived through a divert."""
 
@@ -85,9 +85,9 @@ def plan_archive(
     format: str = "parquet",
     every: float | None = None,
 ) -> ArchivePlan:
-    """Put together what the command was told.  ``broker``: options of the data source that say how to reach it.
+    """The plan of the command's options.  ``broker``: options of the data source for reaching the broker.
 
-    Raises :class:`mqspark.errors.BadOptionError` when nothing is to be archived, or things exclude each other, and
+    Raises :class:`mqspark.errors.BadOptionError` when nothing is to be archived, or when options exclude each other, and
     :class:`mqspark.jobs.JobError` for Delta where it is not installed.
     """
     if format == "delta" and importlib.util.find_spec("delta") is None:
@@ -117,10 +117,10 @@ def archive(
     stop: threading.Event | None = None,
     progress: Progress | None = None,
 ) -> Archived:
-    """Run the stream until all is archived that was there when it began, or, with ``plan.every``, until ``stop`` is set.
+    """Run the stream until all messages that were there at its begin are archived, or, with ``plan.every``, until ``stop`` is set.
 
-    ``expected``: how many messages there are, for ``progress``.  Raises what the source and Spark raise; then nothing is settled that is
-    not in the archive.
+    ``expected``: the number of messages, for ``progress``.  Raises the errors of the source and of Spark; then only archived messages are
+    settled.
     """
     from mqspark.settling import settle_checkpoint
 
@@ -158,7 +158,7 @@ def _follow(query: StreamingQuery, expected: int | None, stop: threading.Event, 
         progress.reached(done, None if expected is None else max(done, expected))
         if stop.is_set():
             query.stop()
-    query.awaitTermination()  # raises what has ended it
+    query.awaitTermination()  # raises the error that has ended the query
     done = note()
     progress.reached(done, done)
     return len(counts), done

@@ -1,7 +1,7 @@
 """Archives, which :mod:`mqspark.jobs.archive` writes and the other jobs read.
 
-An archive is a folder of Parquet files, or a Delta table, partitioned by ``address`` and ``day``.  Its rows are those of the data source
-``mqbroker`` and three more columns:
+An archive is a folder of Parquet files, or a Delta table, partitioned by ``address`` and ``day``.  Its columns are those of the data source
+``mqbroker`` and three more:
 
 ===============  ============  ==============================================================================================
 ``archived_at``  timestamp     when Spark planned the batch that brought the message here
@@ -67,8 +67,8 @@ def open_archive(spark: SparkSession, path: str) -> DataFrame:
 def selected(frame: DataFrame, where: str | None, since: datetime | None, until: datetime | None) -> DataFrame:
     """The messages for which the SQL expression ``where`` holds and whose timestamp is in [``since``, ``until``).
 
-    Of an archive the files of other days are not opened.  Raises :class:`mqspark.errors.BadOptionError` for an expression that Spark
-    does not understand.
+    Files of other days in the archive are not opened.  Raises :class:`mqspark.errors.BadOptionError` for an expression that Spark does not
+    understand.
     """
     from pyspark.errors import AnalysisException, ParseException
     from pyspark.sql import functions as f
@@ -179,7 +179,7 @@ def epoch_ms(moment: datetime) -> int:
 def moment_of(ms: int) -> datetime:
     """The time so many milliseconds after the beginning of 1970.
 
-    Spark hands out times without a zone, in that of the machine: what is shown is taken from it as a number.
+    Spark hands out times without a zone, in the zone of the machine; so times are taken from Spark as numbers.
     """
     return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=ms)
 

@@ -5,9 +5,9 @@ several messages have is *doubled*, a number that came to its queue behind a gre
 messages are told apart by an id: *doubled* is an id that several messages have, and *lost* one that is in the reference archive and nowhere
 else.
 
-One message in several places (still in its queue, and already archived) is one message: node, and message id say so.  Brokers are read
-before archives, so that what goes from here to there meanwhile is seen twice rather than not at all.  All of it is Spark's work; the driver
-takes counts.
+One message in several places (still in its queue, and already archived) counts as one message, told by node and message id.  Brokers are
+read before archives, so that a message that is archived meanwhile is seen twice rather than not at all.  Spark does all the work; the
+driver only takes counts.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def plan_audit(
 ) -> AuditPlan:
     """Put together what the command was told.  ``broker``: options of the data source that say how to reach it.
 
-    Raises :class:`mqspark.errors.BadOptionError` when there is nothing to look at, or things exclude each other.
+    Raises :class:`mqspark.errors.BadOptionError` when there is nothing to look at, or when options exclude each other.
     """
     if not (archives or journals or queues):
         raise BadOptionError("nothing to look at: give --archive, --journal or --queue, each as often as needed")
@@ -123,7 +123,7 @@ def plan_audit(
 def audit(spark: SparkSession, plan: AuditPlan, *, progress: Progress | None = None) -> Audit:
     """Look at all places.
 
-    Raises :class:`mqspark.jobs.JobError` when a place is none, or no message has the number or id; what the sources raise goes through.
+    Raises :class:`mqspark.jobs.JobError` for an invalid place, and when no message has the number or id; also the errors of the sources.
     """
     with setting(spark, _FEWER_PARTITIONS, "true"):
         return _audit(spark, plan, progress or NoProgress())
@@ -135,7 +135,7 @@ def _audit(spark: SparkSession, plan: AuditPlan, progress: Progress) -> Audit:
     progress.step("Reading brokers")
     live = [_rows(_queues(spark, plan), plan, BROKER)] if plan.options else []
     live += [_rows(_journal(spark, path), plan, BROKER) for path in plan.journals]
-    # A journal has what the queues have: one broker, one place.
+    # A journal has the same messages as the queues of its broker: both are one place.
     kept = [reduce(lambda left, right: left.union(right), live).distinct().persist()] if live else []
     try:
         for frame in kept:
@@ -174,7 +174,7 @@ def _journal(spark: SparkSession, path: str) -> DataFrame:
 
 
 def _rows(frame: DataFrame, plan: AuditPlan, place: str) -> DataFrame:
-    """The messages of a place: where they are, and what tells them apart (``key``, null where there is nothing)."""
+    """The messages of a place: where they are, and the number or id that tells them apart (``key``, null without one)."""
     from pyspark.sql import functions as f
 
     missing = [name for name in _COLUMNS if name not in frame.columns]
@@ -224,7 +224,7 @@ def _findings(frames: list[DataFrame]) -> DataFrame:
 
 
 def _finding(frame: DataFrame, kind: str, count: Column | int, **columns: Column) -> DataFrame:
-    """Rows of the table of findings; what does not apply is null."""
+    """Rows of the table of findings; columns that do not apply are null."""
     from pyspark.sql import functions as f
 
     types = {
@@ -237,7 +237,7 @@ def _finding(frame: DataFrame, kind: str, count: Column | int, **columns: Column
 
 
 def _gaps(rows: DataFrame, first: int | None) -> DataFrame:
-    """Runs of numbers of a producer that no message of the address has, whatever the place."""
+    """Runs of numbers of a producer that no message of the address has in any place."""
     from pyspark.sql import Window
     from pyspark.sql import functions as f
 
@@ -301,7 +301,7 @@ def _doubled(rows: DataFrame) -> DataFrame:
 def _reordered(rows: DataFrame) -> DataFrame:
     """Messages of a queue on a node that stand behind a greater number of their producer, by the order of their ids there.
 
-    Of a number that is doubled the first message counts.
+    The first message of a doubled number counts.
     """
     from pyspark.sql import Window
     from pyspark.sql import functions as f

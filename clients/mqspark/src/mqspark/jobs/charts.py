@@ -1,7 +1,7 @@
 """Plots as SVG inside an HTML page: stacked bars, lines and a ranking.
 
-Made here and not by a plotting library, because mqspark is installed on every executor and the libraries are many times its size.  The
-colours are those of Okabe and Ito, which colour-blind readers can tell apart too; every mark has a tooltip with its number.
+The plots need no plotting library, because mqspark is installed on every executor and such libraries are many times its size.  The colours
+are those of Okabe and Ito, which colour-blind readers can tell apart too; every mark has a tooltip with its number.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ class Run:
     progress: Progress
 
     def session(self, configure: Configure | None = None) -> AbstractContextManager[SparkSession]:
-        """The Spark session, for a ``with`` statement; ``configure`` sets what the job needs where the user has said nothing else."""
+        """The Spark session, for a ``with`` statement; ``configure`` sets the job's own settings where the user has set none."""
         return spark_session(self.spark, self.name, configure)
 
 
@@ -93,7 +93,7 @@ def job_command(name: str, *, broker: bool = True, epilog: str = "") -> Callable
         for option in (*(_BROKER_OPTIONS if broker else ()), *_SPARK_OPTIONS, _DRY_RUN):
             option(decorated)
             common.append(own.pop())
-        own[:0] = reversed(common)  # click shows them from the last to the first: those of the job come first
+        own[:0] = reversed(common)  # click shows options from the last to the first: the job's own come first
         return click.command(name=name, epilog=epilog)(decorated)
 
     return decorate
@@ -197,7 +197,7 @@ def root() -> None:
 
 
 def invoke(arguments: list[str] | None = None) -> int:
-    """Run the command line in ``arguments`` (default: those of the process) and return its exit status; errors go to stderr."""
+    """Run the command line in ``arguments`` (default: the process's arguments) and return its exit status; errors go to stderr."""
     try:
         result = root.main(args=arguments, prog_name="python -m mqspark", standalone_mode=False)
         return result if isinstance(result, int) else status.OK

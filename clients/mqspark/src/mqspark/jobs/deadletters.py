@@ -239,7 +239,7 @@ def _chosen(letters: DataFrame, groups: Sequence[Group], limit: int | None) -> I
 
 
 def retry_one(broker: Broker, queue: str, message_id: int, result: Retried) -> None:
-    """Let the broker send back one message, and note in ``result`` what became of it.  Safe to call twice."""
+    """Let the broker send back one message, and note the outcome in ``result``.  Safe to call twice."""
     try:
         moved = broker.manage(f"queue.{queue}", "retryMessage", message_id, repeat=True)
     except BrokerUnreachableError:

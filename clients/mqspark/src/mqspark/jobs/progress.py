@@ -1,6 +1,6 @@
 """The progress of a job.
 
-The functions of the jobs take a :class:`Progress` and know nothing of terminals; :class:`RichProgress` is what the commands hand in.
+The functions of the jobs take a :class:`Progress` and know no terminals; the commands pass in a :class:`RichProgress`.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ class Progress(Protocol):
         """The next step begins; ``total`` is how many there are to do (None = not known)."""
 
     def reached(self, done: int, total: int | None = None) -> None:
-        """So many of this step are done in all; ``total`` corrects what :meth:`step` said."""
+        """``done`` items of this step are done in all; ``total`` corrects the total of :meth:`step`."""
 
 
 class NoProgress:
-    """Says nothing: for callers of the functions who want no progress."""
+    """Shows nothing: for callers of the functions that want no progress."""
 
     def step(self, title: str, total: int | None = None) -> None:
         pass
@@ -72,7 +72,7 @@ class RichProgress:
                 self._bars.update(self._task, completed=done, total=total)
 
     def _finish(self) -> None:
-        """A step is over when the next one begins: also one whose total nobody knew stops turning."""
+        """A step is over when the next one begins; a step of unknown total stops turning, too."""
         if self._bars is not None and self._task is not None:
             task = self._bars.tasks[self._task]
             done = task.completed if task.total is None else task.total

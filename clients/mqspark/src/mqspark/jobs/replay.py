@@ -61,10 +61,10 @@ def replay(
     *,
     progress: Progress | None = None,
 ) -> Replayed:
-    """Send what ``request`` says through the sink ``mqbroker`` with ``options``; a run that was interrupted is continued.
+    """Send the messages of ``request`` through the sink ``mqbroker`` with ``options``; an interrupted run is continued.
 
-    ``targets`` is asked when the replay is planned: once.  Raises :class:`mqspark.jobs.JobError` for an id under which something else
-    was replayed, and what the sink raises.
+    ``targets`` is called once, when the replay is planned.  Raises :class:`mqspark.jobs.JobError` for an id of another replay, and the
+    errors of the sink.
     """
     progress = progress or NoProgress()
     folder = Folder(spark, f"{request.archive}/{FOLDER}/{request.name()}")
@@ -167,7 +167,7 @@ def pacer(rate: float) -> Any:
             passed += len(batch)
             yield pd.Series([True] * len(batch))
 
-    # Spark tells by the annotations what kind of function it is.
+    # Spark learns the kind of the function from its annotations.
     pace.__annotations__ = {"batches": Iterator[pd.Series], "return": Iterator[pd.Series]}
     return pandas_udf(pace, "boolean").asNondeterministic()  # type: ignore[call-overload]
 

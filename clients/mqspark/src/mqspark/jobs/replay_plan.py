@@ -33,7 +33,7 @@ class Replay:
     since: datetime | None = None
     until: datetime | None = None
     new_timestamps: bool = False
-    """Messages get the time of sending; what was left of their time to live begins again.  Otherwise both stay as they were."""
+    """Messages get the time of sending, and the rest of their time to live begins again.  If false, both stay as they were."""
     mapping: Mapping[str, str] = field(default_factory=dict)
     """Addresses and where their messages go instead; ``*`` in a key matches any text, and stands for it in the value."""
     rate: float | None = None
@@ -81,7 +81,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The rounds of a replay, and what they hold in all."""
+    """The rounds of a replay, and their sums."""
 
     parts: tuple[Part, ...]
     rounds: tuple[tuple[Lane, ...], ...]

@@ -49,9 +49,9 @@ def parse_conf(pairs: tuple[str, ...]) -> dict[str, str]:
 
 @contextmanager
 def spark_session(settings: SparkSettings, name: str, configure: Configure | None = None) -> Iterator[SparkSession]:
-    """A session called ``name``; stopped at the end if it was not there before.
+    """A session called ``name``, stopped at the end if it was made here.
 
-    ``configure`` sets what the job needs; ``settings`` come before it.
+    ``configure`` sets the job's own settings; ``settings`` win over them.
     """
     from pyspark.sql import SparkSession
 

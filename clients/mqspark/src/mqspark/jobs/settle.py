@@ -1,7 +1,7 @@
 """Settle on the broker what a stopped stream has committed.
 
-Spark never tells a source that the last batch of a stream is committed.  Of a stream that was killed the messages of that batch stay on
-the broker, committed but not settled, until it is started again or this job has read its checkpoint.
+Spark never tells a source that the last batch of a stream is committed.  When a stream is killed, the messages of that batch stay on the
+broker, committed but not settled, until the stream is started again or this job has read its checkpoint.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def command(run: Run, checkpoint: str) -> Report:
 
 
 def settled_table(answer: Report, settled: Sequence[Settled], dry_run: bool = False) -> None:
-    """Add what was settled, or with ``dry_run`` would be; a queue where that was not possible makes the job one that failed."""
+    """Add the settled messages, or with ``dry_run`` those that would be; a queue that could not be settled makes the job fail."""
     table = answer.table("Committed, not settled" if dry_run else "Settled", "node", "queue", "reader", "messages", "up to id", "problem")
     for one in settled:
         table.add(one.node_id, one.queue, one.reader, one.messages, one.position, one.problem)

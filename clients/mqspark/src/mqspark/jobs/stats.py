@@ -102,8 +102,8 @@ def stats(
 ) -> Stats:
     """The statistics of the messages of ``archive`` that :func:`mqspark.jobs.archives.selected` chooses.
 
-    ``producer`` is the property that says who sent a message.  Raises :class:`mqspark.jobs.JobError` when there is no archive, when no
-    message is selected, and when there are more than :data:`GROUPS_MAX` groups.
+    ``producer`` is the property that names the sender of a message.  Raises :class:`mqspark.jobs.JobError` when there is no archive, when
+    no message is selected, and when there are more than :data:`GROUPS_MAX` groups.
     """
     progress = progress or NoProgress()
     progress.step("Reading the archive")
@@ -119,7 +119,7 @@ def stats(
 
 
 def grouped(frame: DataFrame, producer: str) -> DataFrame:
-    """One row for each group of :class:`Stats`, in one pass over the archive: the column ``kind`` says which."""
+    """One row for each group of :class:`Stats`, in one pass over the archive; the column ``kind`` names the group's kind."""
     from pyspark.sql import functions as f
 
     sent = millis(frame, "timestamp")

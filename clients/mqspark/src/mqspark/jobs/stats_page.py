@@ -60,7 +60,7 @@ def page(found: Stats, archive: str) -> str:
 
 
 def plotted_hours(hours: Iterable[datetime]) -> tuple[list[datetime], str]:
-    """Every hour from the first to the last, also those without messages; of a long time the latest, and a note that says so."""
+    """Every hour from the first to the last, also hours without messages; for a long time only the latest hours, and a note about that."""
     known = sorted(hours)
     if not known:
         return [], "No message has a timestamp."
@@ -71,7 +71,7 @@ def plotted_hours(hours: Iterable[datetime]) -> tuple[list[datetime], str]:
 
 
 def _by_address(found: Stats, hours: list[datetime]) -> dict[str, list[Group | None]]:
-    """The groups of each hour, of the greatest addresses; those of the others are summed up."""
+    """The groups of each hour, for the greatest addresses; the other addresses are summed up."""
     names = sorted(found.addresses, key=lambda name: -found.addresses[name].messages)
     own = names if len(names) <= SERIES_MAX else names[: SERIES_MAX - 1]
     shown: dict[str, list[Group | None]] = {name: [found.address_hours.get((name, hour)) for hour in hours] for name in own}

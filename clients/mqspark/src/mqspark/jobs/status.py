@@ -1,4 +1,4 @@
-"""Exit statuses of ``python -m mqspark``, and the error that a job raises when one sentence says why it cannot go on.
+"""Exit statuses of ``python -m mqspark``, and the error of a job that cannot go on.
 
 Scripts may rely on these numbers; ``docs/spark-jobs.md`` lists them.  They are the statuses of the ``mqbroker`` command, and FINDINGS.
 """
@@ -12,13 +12,13 @@ from mqspark.errors import BadOptionError, BrokerUnreachableError, LoginError, M
 
 OK: Final = 0
 FAILED: Final = 1
-"""The job failed, or a part of what it was asked for was refused."""
+"""The job failed, or a part of its work was refused."""
 USAGE: Final = 2
 """Unknown job or option, a missing or bad value."""
 NO_CONNECTION: Final = 3
 """The broker could not be reached, or it refused the credentials."""
 FINDINGS: Final = 4
-"""The job did its work and found what it looks for, such as lost messages in an audit."""
+"""The job did its work and has findings, such as lost messages in an audit."""
 INTERRUPTED: Final = 130
 """Ctrl-C."""
 
@@ -26,7 +26,7 @@ _IN_SPARK = re.compile(r"mqspark\.errors\.(\w+): (.+)")
 
 
 class JobError(MqsparkError):
-    """A job cannot do what it was asked for; the text is one sentence for whoever started it."""
+    """A job cannot do its work; the text is one sentence for the user."""
 
 
 def status_of(error: BaseException) -> int:

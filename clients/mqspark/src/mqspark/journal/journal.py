@@ -1,7 +1,7 @@
 """The data source ``mqbroker-journal``: the data folder of a broker, stopped or running, as tables.
 
-The driver reads the journals once, without content, and learns what survives, by the rules by which the broker itself starts
-(:mod:`mqclient.storageformat.surviving`); then each file is read by a task of its own.  Nothing is written or locked.
+The driver reads the journals once, without content, and finds the surviving messages by the rules of a broker's start
+(:mod:`mqclient.storageformat.surviving`); then each file is read by a task of its own.  The source neither writes nor locks.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class RowsPartition(InputPartition):
 
 
 class SharePartition(InputPartition):
-    """The messages of one file.  ``queues`` are the names of queues by their ids, ``xids`` those of the prepared branches."""
+    """The messages of one file.  ``queues`` are the names of queues by their ids, ``xids`` the xids of the prepared branches."""
 
     def __init__(self, share: PackedShare, node_id: str, queues: Mapping[int, str], xids: Mapping[int, str]) -> None:
         super().__init__(None)

@@ -1,7 +1,7 @@
-"""The data folder of a broker: where its parts are, how they are read, and how reading goes on while the broker changes them.
+"""The data folder of a broker: its parts, and reading them while the broker changes them.
 
-Nothing here opens a file for writing or takes a lock.  While a broker runs, segments and pages come and go between two reads, and what is
-being written is seen by half.  So whatever does not fit is looked at again: only what stays as it is, is damage.
+This module opens no file for writing and takes no lock.  While a broker runs, segments and pages come and go between two reads, and a write
+may be seen by half.  So a place that looks damaged is read again: only a place that does not change is damaged.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ log: Final = logging.getLogger(__name__)
 R = TypeVar("R")
 
 ATTEMPTS_MAX: Final = 20
-"""Attempts to read what a running broker changes meanwhile."""
+"""Attempts to read a folder that a running broker changes meanwhile."""
 SAME_MAX: Final = 4
 """Attempts after which a place that fails in the same way each time is damage."""
 WAIT_SECONDS: Final = 0.02
@@ -125,7 +125,7 @@ def steady(read: Callable[[], R], patience: Patience | None = None) -> R:
 
 
 def read_index(files: LocalFiles, folders: StoreFolders, skips: bool) -> Index:
-    """The index of surviving messages; with ``skips`` also of those beyond damage.  Raises JournalError."""
+    """The index of surviving messages; with ``skips`` also of messages beyond damage.  Raises JournalError."""
     if not skips:
         return steady(lambda: index_of(files, folders))
     try:
@@ -135,7 +135,7 @@ def read_index(files: LocalFiles, folders: StoreFolders, skips: bool) -> Index:
 
 
 def _salvaged(files: LocalFiles, folders: StoreFolders) -> Index:
-    """Raises JournalDamagedError when a broker seems to change the folder meanwhile: then what looks damaged may be whole."""
+    """Raises JournalDamagedError when a broker seems to change the folder meanwhile: then files that look damaged may be whole."""
     before = _sequences(files, folders)
     index = salvaged_index(files, folders)
     if index.losses and _sequences(files, folders) != before:
@@ -149,7 +149,7 @@ def _sequences(files: LocalFiles, folders: StoreFolders) -> list[int]:
 
 
 def damage_text(loss: Loss) -> str:
-    """One sentence: file, offset, what is wrong, which messages."""
+    """One sentence: file, offset, the damage, and the messages concerned."""
     shown = ", ".join(map(str, loss.message_ids[:10])) or "none could be read"
     more = f" and {len(loss.message_ids) - 10} more" if len(loss.message_ids) > 10 else ""
     return (

@@ -85,7 +85,7 @@ class FolderReader:
         return index
 
     def record_files(self) -> list[SegmentFile]:
-        """The files whose records count, those of the bindings first.  Raises JournalError."""
+        """The files whose records count, the journal of bindings first.  Raises JournalError."""
         folders = self.folders
         if self._skips:
             found = segment_files(self.files, folders.bindings, KIND_BINDINGS) + segment_files(self.files, folders.journal, KIND_MESSAGES)
@@ -101,7 +101,7 @@ class FolderReader:
     # --- messages
 
     def messages(self, share: SegmentShare | PageShare) -> Iterator[Found]:
-        """The messages of a share, each once; what was settled since the share was made may be missing.  Raises JournalError."""
+        """The messages of a share, each once; messages settled since the share was made may be missing.  Raises JournalError."""
         done: set[int] = set()
         left = [share]
         while left:
@@ -146,7 +146,7 @@ class FolderReader:
         raise JournalError(f"{problem}. With onDamage=skip such messages are left out; the table 'damage' lists them")
 
     def losses(self, share: SegmentShare | PageShare) -> Iterator[Loss]:
-        """What cannot be read of pages and large bodies; what cannot be read of segments is in the index."""
+        """The unreadable places of pages and large bodies; those of segments are in the index."""
         for each in self._survivors(share):
             if isinstance(each, Loss):
                 if isinstance(share, PageShare):
@@ -211,7 +211,7 @@ class FolderReader:
                 return
 
     def _loss(self, loss: Loss) -> str:
-        """What is wrong, empty when it is to be skipped."""
+        """The text about a loss; empty when losses are to be skipped."""
         problem = damage_text(loss)
         if self._skips:
             log.warning("left out: %s", problem)

@@ -107,7 +107,7 @@ class Rows:
             self.close()
 
     def close(self) -> None:
-        """Forget what has gathered."""
+        """Forget the gathered messages."""
         for descriptor in self._bodies.values():
             os.close(descriptor)
         self._own, self._messages, self._bodies, self._count, self._bytes = {}, [], {}, 0, 0
@@ -123,7 +123,7 @@ class Rows:
             done = end
 
     def _decoded(self) -> Iterator[tuple[int, int, pa.RecordBatch | None]]:
-        """Ranges of the messages, and what the converter makes of them."""
+        """Ranges of the messages, each with the converter's result."""
         if self._converter is None or not self._messages:
             yield 0, len(self._messages), None
             return

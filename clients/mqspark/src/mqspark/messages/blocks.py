@@ -35,11 +35,11 @@ log: Final = logging.getLogger(__name__)
 BATCH_BODIES_BYTES: Final = 64 << 20
 """Bytes: a batch ends when the large bodies in it are as much, so that many of them in a block do not have to be in memory together."""
 BODY_BYTES_MAX: Final = (1 << 31) - (16 << 20)
-"""Bytes: a column of a batch has at most 2 GiB; what is left is room for the rest of the block."""
+"""Bytes: a column of a batch has at most 2 GiB, and the rest of the block needs room, too."""
 
 TIME_MIN_MS: Final = -62_135_596_800_000
 TIME_MAX_MS: Final = 253_402_300_799_999
-"""ms since the epoch: the years 1 to 9999, which Spark and Python can show.  What lies beyond is shown as the nearest of them."""
+"""ms since the epoch: the years 1 to 9999, which Spark and Python can show.  Later times are shown as the nearest of these."""
 
 _LARGE: Final = 1
 """The kind of a message in a block whose body has to be fetched."""
@@ -143,7 +143,7 @@ class BlockConverter:
 
 
 class _Rows:
-    """Some messages of a block, and what has been computed of them so far."""
+    """Messages of a block, with the columns computed so far."""
 
     ids: Ints
     delivery_counts: np.ndarray
@@ -213,7 +213,7 @@ class _Rows:
         at, there = self.headers.user_ids
         rows = np.flatnonzero(there)
         raw = self._source.matrix(at[rows], 16)
-        # The form of a version 1 UUID, whatever the bytes say, as the Java library prints it.
+        # The form of a version 1 UUID, even if the bytes have another version, as the Java library prints it.
         raw[:, 6] = raw[:, 6] & 0x0F | 0x10
         raw[:, 8] = raw[:, 8] & 0x3F | 0x80
         digits = np.empty((len(rows), 32), np.uint8)
@@ -322,7 +322,7 @@ class _Rows:
 
     @cached_property
     def _body_text(self) -> pa.Array:
-        """The bodies of text messages, and those of bytes messages (and of none) as UTF-8; null for the others."""
+        """The bodies of text messages, and the bodies of bytes messages (and of messages without a type) as UTF-8; null for others."""
         texts = self._texts
         source, starts, ends, readable = self._bodies
         kinds = self.headers.types

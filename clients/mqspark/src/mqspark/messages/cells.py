@@ -24,7 +24,7 @@ from mqspark.errors import SchemaError
 from mqspark.messages.variant_values import is_variant, variant_values
 
 Pieces = list[bytes]
-"""What each row has at one place of its message."""
+"""The piece of each row at one place of its message."""
 
 KEYS_MAX: Final = 1000
 """Property names that are remembered encoded, for each encoder."""
@@ -34,7 +34,7 @@ _BODY_TEXT = struct.Struct(">iBi")
 _STRING = struct.Struct(">Bi")
 _HEAD = struct.Struct(">Bi")
 _BODY_EXTRA: Final = 13
-"""What the field "end of body" is greater than the length of the body."""
+"""The difference between the field "end of body" and the length of the body."""
 _TEXT_EXTRA: Final = _BODY_EXTRA + 5
 EMPTY_BODY: Final = _I32.pack(_BODY_EXTRA)
 NULL_TEXT_BODY: Final = _I32.pack(_BODY_EXTRA + 1) + b"\x00"

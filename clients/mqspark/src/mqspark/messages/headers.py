@@ -1,4 +1,4 @@
-"""The fixed headers of many messages at once: where they stand, and what is wrong with them.
+"""The fixed headers of many messages at once: their places, and their damage.
 
 The layout is that of :mod:`mqclient.wire.message`.
 """
@@ -14,9 +14,9 @@ from mqspark.messages.ranges import Ints, Mask, Source
 
 
 class Headers:
-    """``bad``: rows whose headers are damaged; nothing else is to be read of them.
+    """The places of headers.  ``bad``: rows with damaged headers, whose other values are meaningless.
 
-    ``starts`` and ``ends`` are those of the messages in ``source``; ``large``: rows that are a body size and a block of headers.
+    ``starts`` and ``ends`` are the places of the messages in ``source``; ``large``: rows that are a body size and a block of headers.
     """
 
     def __init__(self, source: Source, starts: Ints, ends: Ints, large: Mask) -> None:
@@ -38,7 +38,7 @@ class Headers:
 
     @property
     def body_starts(self) -> Ints:
-        """Of messages that are not large; for the others as long as nothing."""
+        """The places of bodies; large messages have an empty range."""
         return np.where(self.bad | self.large, self.begins, self.starts + 4)
 
     @property

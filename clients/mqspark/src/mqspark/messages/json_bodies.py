@@ -44,7 +44,7 @@ def parse_bodies(bodies: pa.Array, struct: pa.StructType) -> tuple[pa.Array, Mas
 
 
 def _parse(bodies: pa.Array, struct: pa.StructType, rows: np.ndarray, bad: Mask, parts: list[pa.Array]) -> None:
-    """Append the structs of all bodies to ``parts``; what does not fit is found by halving, and is null."""
+    """Append the structs of all bodies to ``parts``; bodies that do not fit are found by halving, and are null."""
     count = len(bodies)
     if not count:
         return

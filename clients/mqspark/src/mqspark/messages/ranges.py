@@ -16,7 +16,7 @@ Ints: TypeAlias = npt.NDArray[np.int64]
 Mask: TypeAlias = npt.NDArray[np.bool_]
 
 _SIZE_MIN: Final = 64
-"""Bytes: a smaller buffer is filled up with zeros, so that a number can be read at its first byte, whatever it holds."""
+"""Bytes: a smaller buffer is filled up with zeros, so that a number can always be read at its first byte."""
 _ARROW_BYTES_MAX: Final = 2**31 - 1
 """Bytes: the offsets of Spark's Arrow columns have 32 bits."""
 
@@ -24,7 +24,7 @@ _ARROW_BYTES_MAX: Final = 2**31 - 1
 class Source:
     """A buffer from which numbers (big endian) and ranges are read.
 
-    Positions are those of the caller, who has compared them with the end; a number that would lie behind the buffer raises IndexError.
+    The caller has compared positions with the end; a number beyond the buffer raises IndexError.
     """
 
     __slots__ = ("_i32", "_i64", "bytes", "size")
@@ -72,13 +72,13 @@ class Source:
         if not count:
             return pa.array([], pa.binary())
         if valid is not None:
-            # What is not valid becomes an empty range where the one before it ends.
+            # An invalid range becomes an empty one at the end of the range before.
             ends = np.maximum.accumulate(np.where(valid, ends, 0))
             starts = np.where(valid, starts, ends)
         offsets = np.empty(2 * count, np.int32)
         offsets[0::2] = starts
         offsets[1::2] = ends
-        # Ranges and the gaps between them, in turn; Arrow puts together what it takes.
+        # Ranges and the gaps between them, in turn; Arrow joins the chosen ones.
         both = pa.Array.from_buffers(pa.binary(), 2 * count - 1, [None, pa.py_buffer(offsets), pa.py_buffer(self.bytes)])
         return with_validity(both.take(pa.array(np.arange(0, 2 * count, 2))), valid)
 

@@ -1,7 +1,7 @@
-"""Rows as encoded messages: which column becomes what, and the encoding of a whole Arrow batch at once.
+"""Rows as encoded messages: the meaning of the columns, and the encoding of a whole Arrow batch at once.
 
-A message is put together from pieces, one list of pieces for each place that differs from row to row; what is the same in all rows of a
-batch is encoded once.  No row becomes a Python object of its own before it is the bytes that are sent.
+A message is put together from pieces, one list of pieces for each place that differs from row to row; parts that are the same in all rows
+of a batch are encoded once.  The encoded bytes are the first Python object of a row.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ KEY_REPLY_TO: Final = "JMSReplyTo"
 
 TYPES: Final[Mapping[str, int]] = {name: number for number, name in TYPE_NAMES.items()}
 _TYPES_BY_TEXT: Final = {**{str(number): number for number in range(-128, 128)}, **TYPES}
-"""What the column ``type`` may hold: a name, or the number of a type that has none."""
+"""Values of the column ``type``: a name, or the number of a type without a name."""
 
 READ_ONLY: Final = frozenset(("message_id", "queue", "node_id", "delivery_count"))
-"""Columns of the sources that the broker gives: they are passed over, so that what was read can be written."""
+"""Columns of the sources that come from the broker; they are ignored, so that rows that were read can be written."""
 
 _PROPERTIES: Final = {
     "correlation_id": KEY_CORRELATION_ID,
@@ -75,9 +75,9 @@ SLICE_BYTES_MAX: Final = 4 * 1024 * 1024
 class RowSettings:
     """Settings for all rows of a task.
 
-    ``address``: where messages go; None: as the column says.  ``routing_type``: 0 for topics, 1 for queues, None as the address has it.
-    ``time_to_live`` in ms, 0 = messages never expire; a column ``expiration`` wins.  ``id_prefix``: what the number of the row is put
-    behind for its duplicate id; None: rows have only those of their column.  ``extra_properties``: unknown columns become properties.
+    ``address``: the address of all messages; None: the column ``address``.  ``routing_type``: 0 for topics, 1 for queues, None as the
+    address has it.  ``time_to_live`` in ms, 0 = messages never expire; a column ``expiration`` wins.  ``id_prefix``: prefix and number of
+    the row are its duplicate id; None: rows have only the ids of their column.  ``extra_properties``: unknown columns become properties.
     """
 
     address: str | None = None
@@ -88,7 +88,7 @@ class RowSettings:
 
 
 class _Accepted(NamedTuple):
-    """What a column may hold: whether an Arrow type fits, and how an error says it."""
+    """The types that a column may have: the check of an Arrow type, and the text for an error."""
 
     fits: Callable[[Any], bool]
     expected: str
@@ -291,7 +291,7 @@ class RowEncoder:
         if column is None:
             return missing
         if pa.types.is_timestamp(column.type):
-            # In UTC: in the zone of the session there is an hour a year that Arrow does not know what to make of.
+            # In UTC, because Arrow cannot convert one hour of the year in the zone of the session.
             column = column.view(pa.timestamp(column.type.unit, "UTC"))
             column = pc.cast(pc.floor_temporal(column, unit="millisecond"), pa.timestamp("ms", "UTC")).cast(pa.int64())
         numbers: list[int] = pc.fill_null(column.cast(pa.int64()), missing).to_pylist()
@@ -300,7 +300,7 @@ class RowEncoder:
     # --- properties
 
     def _entries(self, batch: Any, first_row: int, count: int) -> list[bytes | Pieces]:
-        """The block of properties: how it begins, what all rows have, and what each has."""
+        """The block of properties: its beginning, the entries of all rows, and the entries of each row."""
         number = self._static_count
         counts = np.full(count, number, np.int32)
         runs: list[Pieces] = []
@@ -368,7 +368,7 @@ def _user_id(value: str | bytes) -> bytes:
 
 
 def _columns(parts: Sequence[bytes | Pieces], count: int) -> list[Any]:
-    """``parts`` as iterables of pieces, those that are the same in all rows and stand side by side put together."""
+    """``parts`` as iterables of pieces; neighbouring parts that are the same in all rows are joined."""
     merged: list[bytes | Pieces] = []
     for part in parts:
         if isinstance(part, bytes) and merged and isinstance(merged[-1], bytes):

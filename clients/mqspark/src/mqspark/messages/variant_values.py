@@ -40,7 +40,7 @@ def is_variant(kind: Any) -> bool:
 def variant_values(column: Any, name: str) -> list[bytes]:
     """The cells as typed values, each with its type id; a null is the value null.
 
-    Raises SchemaError for what no message can hold: dates and times, objects, arrays.
+    Raises SchemaError for values that no message can hold: dates and times, objects, arrays.
     """
     found = pc.struct_field(column, "value").dictionary_encode()
     encoded = [encode_value(*_value(raw, name)) for raw in found.dictionary.to_pylist()]

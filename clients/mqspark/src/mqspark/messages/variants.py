@@ -1,7 +1,7 @@
-"""Values with their types as Spark's variants, and a map of them: what the columns ``properties`` and ``map_body`` are made of.
+"""Values with their types as Spark's variants, and maps of such values, for the columns ``properties`` and ``map_body``.
 
-A variant is a pair of binaries; the first is one byte that says the type, and the value in little endian.  The types of a message and those
-of a variant correspond one to one:
+A variant is a pair of binaries; the first is one byte with the type, and the value in little endian.  The types of a message and those of a
+variant correspond one to one:
 
 =========  ============  =====================================================
 message    variant       remark
@@ -64,7 +64,7 @@ _NUMBERS: Final = {
 _SHORT: Final = [bytes((size << 2 | SHORT_STRING,)) for size in range(SHORT_STRING_SIZE_MAX + 1)]
 _LITERALS: Final = [b"", bytes((NULL,)), bytes((TRUE,)), bytes((FALSE,)), *_SHORT]
 _EMPTY, _NULL, _TRUE, _FALSE, _SHORT_HEADS = range(5)
-"""Where these are among the literals; the last one: the first of those of short strings."""
+"""The places of these among the literals; the last is the first place of short strings."""
 
 
 def value_binaries(tables: Tables) -> pa.Array:

@@ -1,6 +1,6 @@
-"""``spark.read.format("mqbroker")``: the messages that queues hold now.
+"""``spark.read.format("mqbroker")``: the present messages of queues.
 
-Nothing is taken, and the same query gives the same again as long as nobody else takes or sends.
+The query takes no messages, and gives the same again as long as other clients neither take nor send.
 """
 
 from __future__ import annotations
@@ -26,10 +26,11 @@ log: Final = logging.getLogger(__name__)
 
 
 class _PushFilters:
-    """``pushFilters`` that is there whether Spark asks for it or not.
+    """A ``pushFilters`` that Spark accepts with filter pushdown on or off.
 
-    Spark refuses to use a source that has the method while ``spark.sql.python.filterPushdown.enabled`` is false, which is its default,
-    and a source cannot read that setting.  It compares the function behind the method with that of the base class: here it sees that one.
+    Spark refuses to use a source that has the method while ``spark.sql.python.filterPushdown.enabled`` is false, which is its default, and
+    a source cannot read that setting.  Spark compares the function behind the method with the base class's function: here it finds that
+    function.
     """
 
     __func__ = staticmethod(DataSourceReader.pushFilters)

@@ -45,7 +45,7 @@ def has_begun(path: str) -> bool:
 
 
 def offsets_of(text: str, name: str) -> list[Offset]:
-    """The offsets of this data source among those of one file of an offset log; a query may have other sources, too."""
+    """The offsets of this data source in one file of an offset log; a query may have other sources, too."""
     version, _, rest = text.partition("\n")
     if not version.startswith("v"):
         raise MqsparkError(f"{name} is not a file of an offset log: it begins with {version[:20]!r}")

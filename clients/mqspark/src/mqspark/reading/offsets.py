@@ -1,15 +1,15 @@
-"""Positions in queues: what an offset of Spark holds, and what the options ``startingOffsets`` and ``endingOffsets`` say.
+"""Positions in queues: the contents of a Spark offset, and of the options ``startingOffsets`` and ``endingOffsets``.
 
 As JSON::
 
     {"version":1,"reader":"warehouse","nodes":{"<node id>":{"<queue>":1234}}}
 
-A position is the id of the last message that was read: reading goes on behind it.  Ids ascend strictly on a node and are never used
-again, so a position stays what it is, whatever is sent or removed.  -1 is "before the oldest message".  ``reader`` is the name of the
-reader on the broker; a query that was given none makes one up when it begins, and finds it in its own checkpoint from then on.  ``begins``,
-laid out like ``nodes``, says where queues begin that no earlier offset of the query names: Spark does not write down where a query begins.
-``parts`` says, instead of one position, where each task's part of the batch ends that leads to this offset: a sink tells repeated rows by
-their task, so a repeated batch is cut as it was before, whatever options and broker have become meanwhile.
+A position is the id of the last message that was read: reading goes on behind it.  Ids ascend strictly on a node and are never used again,
+so a position stays valid when messages are sent or removed.  -1 is "before the oldest message".  ``reader`` is the name of the reader on
+the broker; a query without a given name makes one up when it begins, and finds it in its own checkpoint from then on.  ``begins``, laid out
+like ``nodes``, has the first positions of queues that no earlier offset of the query names: Spark does not write down where a query begins.
+``parts`` has, instead of one position, the end of each task's part of the batch that leads to this offset: a sink tells repeated rows by
+their task, so a repeated batch is cut as before, even if options and broker have changed meanwhile.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Offset:
 
     @classmethod
     def parse(cls, found: object) -> Offset:
-        """Read what :meth:`as_json` gave; raises MqsparkError when it is something else."""
+        """Read a result of :meth:`as_json`; raises MqsparkError for other objects."""
         try:
             return cls._read(found)
         except ValueError as error:
@@ -68,7 +68,7 @@ class Offset:
         return cls(reader, _positions(found["nodes"]), _positions(found.get("begins", {})), _parts(found.get("parts", {})))
 
     def as_json(self) -> dict[str, Any]:
-        """Equal offsets give equal texts, whatever order they were filled in: Spark compares the texts."""
+        """Equal offsets give equal texts, in whatever order they were filled, because Spark compares the texts."""
         found = {"version": VERSION, "reader": self.reader, "nodes": _sorted(self.nodes)}
         if self.begins:
             found["begins"] = _sorted(self.begins)
@@ -133,7 +133,7 @@ def parts_of(messages: int, size: int, least: int) -> int:
 
 
 PART_MESSAGES: Final = 50_000
-"""Messages of one task: half a second of work, many times what starting a task costs."""
+"""Messages of one task: half a second of work, many times the cost of starting a task."""
 PART_BYTES: Final = 32 << 20
 PARTS_MAX: Final = 64
 """Tasks that a range of one queue is cut into without ``minPartitions``."""

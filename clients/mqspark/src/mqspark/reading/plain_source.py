@@ -1,12 +1,12 @@
 """The sources against a broker without readers, as Apache ActiveMQ Artemis is: at least once.
 
-Such a broker has no durable positions.  A batch is what browsing shows that was not handed out before; this process remembers which
-messages those were, and settles them by consuming just them.  A task reads its messages by browsing, too.  So
+Such a broker has no durable positions.  A batch is the messages that browsing shows and that were not handed out before; this process
+remembers them, and settles them by consuming just these.  A task reads its messages by browsing, too.  So
 
 * a position counts the messages that were handed out, and is no message id;
-* a query that starts again remembers nothing: what it had read and not settled, it reads once more;
-* other consumers can take messages away before they are read: nothing pins them;
-* what a ``selector`` leaves out stays in the queue.
+* a query that starts again remembers nothing, and reads messages that it had not settled once more;
+* other consumers can take messages away before they are read;
+* messages that a ``selector`` leaves out stay in the queue.
 """
 
 from __future__ import annotations

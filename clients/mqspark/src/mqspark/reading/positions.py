@@ -1,4 +1,4 @@
-"""The readers of a streaming query on the nodes of a cluster: where they stand, what they hand out, and what they settle."""
+"""The readers of a streaming query on the nodes of a cluster: their positions, and the messages that they hand out and settle."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ class Readers:
         return self._lanes.setdefault((node_id, queue), Lane(node_id, queue))
 
     def open(self, broker: Reading, node_id: str, queue: str, position: int | None) -> Lane:
-        """Open the reader, at ``position`` if it is new; None: where the query's options say.
+        """Open the reader; a new one begins at ``position``, None: by the query's options.
 
-        Whoever had it before is fenced.  Raises ReaderRefusedError, MissingQueueError, PermissionDeniedError.
+        An earlier user of the reader is fenced.  Raises ReaderRefusedError, MissingQueueError, PermissionDeniedError.
         """
         lane = self.lane(node_id, queue)
         if lane.epoch:

@@ -1,11 +1,11 @@
 """Filters of Spark as a selector, a range of ids and a choice of nodes, where both sides agree on every message.
 
-A filter is taken only when it is true of exactly the messages of which Spark would find it true, in a selector's three truth values and
-types as well as in SQL's.  The others stay with Spark, which applies them to what is read:
+A filter is taken only when it is true for exactly the messages for which Spark would find it true, in a selector's three truth values and
+types as well as in SQL's.  Other filters stay with Spark, which applies them to the read messages:
 
 * on ``properties``, ``body``, ``text``, ``map_body``, ``type``, ``delivery_count`` and ``duplicate_id`` all (the option ``selector``
   reaches properties);
-* an order of texts, and a negated test of how a text begins or ends;
+* an order of texts, and a negated test of a text's beginning or end;
 * ``is null``: a message that is damaged has nulls, and matches no selector;
 * texts with U+FFFD, which a column has in place of half a surrogate pair.
 """
@@ -37,10 +37,10 @@ from mqspark.messages.blocks import TIME_MAX_MS, TIME_MIN_MS
 from mqspark.reading.offsets import POSITION_MAX
 
 SELECTOR_MAX: Final = 32 * 1024
-"""Characters: half of what the broker takes, so that the selector of the options has room beside it."""
+"""Characters: half of the broker's limit, so that the selector of the options has room beside it."""
 
 PATTERN_MAX: Final = 1000
-"""Characters of a text in LIKE: a quarter of what the broker takes, since each may need an escape."""
+"""Characters of a text in LIKE: a quarter of the broker's limit, since each character may need an escape."""
 
 _TEXTS: Final = {
     "address": "AMQAddress",
@@ -64,7 +64,7 @@ _NEGATED: Final = {"=": "<>", ">": "<=", ">=": "<", "<": ">=", "<=": ">"}
 
 @dataclass(slots=True)
 class Pushed:
-    """What was taken of the filters of one query."""
+    """The taken filters of one query."""
 
     after: int = -1
     """Only ids above this one."""
@@ -75,7 +75,7 @@ class Pushed:
     """Column ``queue`` or ``node_id``, names, and whether they are wanted or unwanted."""
 
     def push(self, filters: Sequence[Filter]) -> Iterable[Filter]:
-        """Take what can be taken; gives the rest."""
+        """Take the filters that can be taken; returns the rest."""
         return [each for each in filters if not self._take(each)]
 
     def selector(self, own: str | None) -> str | None:
@@ -187,7 +187,7 @@ def _any(name: str, numbers: Sequence[int], negated: bool) -> str:
 
 
 def _time(name: str, inner: Filter, negated: bool) -> str | None:
-    """0 is null in the column; what lies beyond the years that Spark shows is never compared with them."""
+    """0 is null in the column; times beyond the years that Spark shows are never compared."""
     if isinstance(inner, IsNotNull):
         return None if negated else f"{name} <> 0"
     order = _order(inner, negated)

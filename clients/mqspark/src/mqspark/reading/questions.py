@@ -1,12 +1,12 @@
-"""Questions to the nodes of a cluster, side by side: a node that is away costs its answer, not those of the others.
+"""Questions to the nodes of a cluster, side by side: without an absent node's answer, but with all others.
 
-A broker may need long to say that it is not there: one that has stopped accepts connections and is silent until a time limit is over.  So
-each node is asked in a thread of its own, one question at a time.  As soon as one node has answered, the others get :data:`ANSWER_SECONDS`
-more.  Whoever is late is away for now; its question stays open, and its end is looked at before the next ones.
+The absence of a broker may take long to notice: a hanging one accepts connections and is silent until a time limit is over.  So each node
+is asked in a thread of its own, one question at a time.  As soon as one node has answered, the others get :data:`ANSWER_SECONDS` more.  A
+late node is away for now; its question stays open, and its answer is taken before the next questions.
 
-* A node that was late or away is asked again each time, and nobody waits for it while another node answers.
-* A node that has answered late at last is there again, and perhaps slow: in the next round it is waited for as long as it takes.  So slow
-  nodes, too, get their turn.
+* A node that was late or away is asked again each time, and not waited for while another node answers.
+* A node whose late answer has come is there again, and perhaps slow: the next round waits for it without limit.  So slow nodes, too, get
+  their turn.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Questions:
         self._start = start
         self._open: dict[str, Future[Any]] = {}
         self._away: set[str] = set()
-        """Nodes that nobody waits for while another one answers."""
+        """Nodes that are not waited for while another one answers."""
         self._slow: set[str] = set()
         """Nodes that are waited for in this round, because an answer in the last one came late."""
         self._late: set[str] = set()
@@ -48,13 +48,13 @@ class Questions:
         self._slow, self._late = self._late, set()
 
     def busy(self, node_id: str) -> bool:
-        """Is a question to the node open, so that nobody else may use its connection?"""
+        """Is a question to the node open, so that no other thread may use its connection?"""
         return node_id in self._open
 
     def ask(self, questions: Mapping[str, Callable[[], T]], *, everyone: bool) -> tuple[dict[str, T], dict[str, BrokerUnreachableError]]:
-        """The answers, and the reasons of the nodes that give none now, in the order of ``questions``.
+        """The answers, and for nodes without an answer the reasons, in the order of ``questions``.
 
-        ``everyone``: wait for all of them.  Raises what a question raises besides BrokerUnreachableError.
+        ``everyone``: wait for all nodes.  Raises the errors of questions other than BrokerUnreachableError.
         """
         asked = {node_id: self._begin(question, len(questions) > 1) for node_id, question in questions.items() if not self.busy(node_id)}
         in_time = self._wait(asked, everyone)
@@ -85,7 +85,7 @@ class Questions:
         return answers, reasons
 
     def ended(self) -> dict[str, BrokerUnreachableError]:
-        """Take in the late answers; the nodes whose questions have failed meanwhile.  Raises what they raise besides."""
+        """Take the late answers; returns the nodes whose questions have failed meanwhile.  Raises other errors of the questions."""
         lost: dict[str, BrokerUnreachableError] = {}
         for node_id, future in list(self._open.items()):
             if not future.done():

@@ -1,4 +1,4 @@
-"""The queues of a query on the nodes of a cluster: who is there, and what they have."""
+"""The queues of a query on the nodes of a cluster: the members, and their queues."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ class Reading(Protocol):
 class Cluster:
     """Connections of the driver to every node, opened when they are needed, kept, and closed together.
 
-    :meth:`each` and :meth:`ask` ask several nodes side by side: what they are asked runs in a thread for each node, and may go on after
-    they have returned.  Everything else is for one thread.
+    :meth:`each` and :meth:`ask` ask several nodes side by side: each question runs in a thread for its node, and may go on after the call
+    has returned.  All other methods are for one thread.
     """
 
     def __init__(self, options: Options) -> None:
@@ -56,14 +56,14 @@ class Cluster:
         self._brokers: dict[str, Reading] = {}
         self._seen: set[str] = set()
         self.nodes: dict[str, Node] = {}
-        """The members when :meth:`look` was called last, and those that were there before."""
+        """The members at the last :meth:`look`, and earlier members."""
         self.away: dict[str, str] = {}
         """Node id to the reason: members that could not be reached then."""
         self._queues: dict[str, tuple[str, ...]] = {}
         self._questions = Questions(in_thread)
 
     def look(self) -> None:
-        """Find the members as they are now, from any of those that are known or that the URL names.
+        """Find the present members, by asking any known one or one of the URL.
 
         Raises BrokerUnreachableError when none can be reached, LoginError.
         """
@@ -98,10 +98,10 @@ class Cluster:
         return self._entry.members()
 
     def broker(self, node_id: str, *, patient: bool | None = None) -> Reading:
-        """The connection to a node, when it has answered what it was asked last; to one without readers with what takes their place.
+        """The connection to a node, once it has answered its last question; for a broker without readers a :class:`PlainBroker`.
 
-        ``patient``: wait for the node as long as a running query may, which is what a query does for its only node.  Raises
-        BrokerUnreachableError, BadOptionError.
+        ``patient``: wait for the node as long as a running query may, as for the only node of a query.  Raises BrokerUnreachableError,
+        BadOptionError.
         """
         self._questions.wait_for(node_id)
         self._take_in()

@@ -1,13 +1,13 @@
-"""``spark.readStream.format("mqbroker")``: exactly once, whatever fails and is tried again (decision 23).
+"""``spark.readStream.format("mqbroker")``: exactly once, also after failures and repetitions (decision 23).
 
 Spark calls the driver's side in one long-lived process, in this order for each batch: ``latestOffset(start, limit)``, ``commit`` of the
 batch before, ``partitions(start, end)``; tasks call ``read`` in processes of their own, perhaps more than once.  After a restart the range
 that was written down last comes first, without ``initialOffset`` or ``latestOffset``.  The ``commit`` of the last batch never comes.
 Hence:
 
-* A message is settled when Spark has durably committed the batch: that is known at ``latestOffset(start)``, for all up to ``start``, and at
-  ``commit(end)``.  What the last batch leaves behind is the business of :mod:`mqspark.settling`.
-* The reader on the broker keeps everything behind its settled position, so a range can be read as often as it is asked for.
+* A message is settled when Spark has durably committed its batch: that is known at ``latestOffset(start)``, for all messages up to
+  ``start``, and at ``commit(end)``.  :mod:`mqspark.settling` settles the last batch.
+* The reader on the broker keeps all messages behind its settled position, so a range can be read again and again.
 * A query without the option ``readerName`` makes a name up, which is written down with the first batch.  Its reader is made in
   ``partitions``, when that has happened: until then the broker is only looked at, and a query that ends so early leaves nothing behind.
 """
@@ -127,9 +127,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._targets = {place: target for found in targets.values() for place, target in found.items()}
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        """Settle everything up to ``start``, which Spark has committed, and hand out what follows.
+        """Settle all messages up to ``start``, which Spark has committed, and hand out the following ones.
 
-        A node that cannot be reached, or is late, keeps its position.  Raises BrokerUnreachableError when no node can, and FencedError.
+        A node that cannot be reached, or is late, keeps its position.  Raises BrokerUnreachableError when no node can be reached, and
+        FencedError.
         """
         position = Offset.parse(start)
         readers = self._named(position.reader)
@@ -155,7 +156,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return start if following.nodes == position.nodes else following.as_json()
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
-        """Shown in the query's progress: where the query has come to, the messages in the queues, and those handed out and not settled."""
+        """Shown in the query's progress: the query's position, the messages in the queues, and the messages handed out and not settled."""
         return self._reported
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
@@ -203,7 +204,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             log.info("%d messages have been handed out and are not settled", self._readers.unsettled())
         self._cluster.close()
 
-    # --- what tasks call
+    # --- methods for tasks
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return read_range(self._options, self._schema, partition)
@@ -249,7 +250,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return readers.look(broker, node_id, queue)
 
     def _settle(self, readers: Readers, position: Offset, node_id: str, broker: Reading) -> list[Offer]:
-        """Settle up to the position on one node; what it offers."""
+        """Settle up to the position on one node; returns the node's offers."""
         offers = []
         for queue in self._cluster.queues(node_id, broker):
             after = self._settled(readers, broker, node_id, queue, position)
@@ -358,9 +359,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return messages
 
     def _report(self, readers: Readers, offers: Sequence[Offer], messages: dict[str, dict[str, int]], following: Offset) -> None:
-        """``notSettled``: of the ``messages`` those handed out by this query before.
+        """``notSettled``: the ``messages`` that this query has handed out before.
 
-        ``epochs`` are for :mod:`mqspark.settling`; that of a reader which is about to be made is 1.
+        ``epochs`` are for :mod:`mqspark.settling`; a reader that is about to be made has epoch 1.
         """
         epochs: dict[str, dict[str, int]] = {}
         for lane, _, _ in offers:

@@ -1,8 +1,8 @@
 """Exactly once by transactions: a branch per task, and one decision per batch that every branch follows.
 
 A task sends its rows in a branch of a distributed transaction (XA) of its own and prepares it; the driver commits all branches of the batch
-once every task is done.  Before it does so, it writes which branches they are as a durable message, the *decision*, to the queue
-``mqspark.decisions``.  Whoever comes later acts by what stands there:
+once every task is done.  Before that, the driver writes the names of these branches as a durable message, the *decision*, to the queue
+``mqspark.decisions``.  Later drivers act by the decision:
 
 =========================================  ==========================================================================================
 the driver goes away …                     … and when the batch is run again
@@ -12,14 +12,14 @@ between the decision and the last commit   the old branches that are left are co
 after the last commit                      the same: there is nothing left to commit, and the new ones are rolled back
 =========================================  ==========================================================================================
 
-The decision has a duplicate id made of query and batch: of two drivers that decide at once, only the first is heard.  It is written to the
-*home* of the batch first, the first node of the list that the tasks went by, which the branches name, and then to every node with branches,
-before these are committed there.  It stays until the next batch of the query is decided; that of a batch job is removed at its end, and
-expires after :data:`JOB_DECISION_MS` when that was never reached.
+The decision has a duplicate id made of query and batch: if two drivers decide at once, only the first decision counts.  The decision is
+written to the *home* of the batch first, the first node of the tasks' list, which the branches name, and then to every node with branches,
+before these are committed there.  A decision stays until the next batch of the query is decided; the decision of a batch job is removed at
+the job's end, and expires after :data:`JOB_DECISION_MS` if the end was never reached.
 
-Branches of the query that no decision names are rolled back with each batch: those of lost attempts of tasks and of earlier runs.  One that
-was not prepared ends with its connection, or after ``transactionTimeout``.  What a driver leaves that never comes back is
-ended by :mod:`mqspark.transactions.healing`.
+Branches of the query that no decision names are rolled back with each batch: branches of lost attempts of tasks and of earlier runs.  An
+unprepared branch ends with its connection, or after ``transactionTimeout``.  Branches of a driver that never comes back are ended by
+:mod:`mqspark.transactions.healing`.
 """
 
 from __future__ import annotations
@@ -145,9 +145,9 @@ def finish(
 ) -> bool:
     """Commit a batch whose tasks have prepared ``mine``; False when an earlier run of it was decided for, and ``mine`` was rolled back.
 
-    ``nodes`` are those of the cluster that can be reached, with ``home`` and those of ``mine`` among them; ``now`` in ms since 1970.
-    ``on_others`` is called when branches of other queries, jobs or later batches are prepared there, too.
-    Raises MqsparkError when something is missing to know or to do what was decided: the batch is to be run again.
+    ``nodes`` are the nodes of the cluster that can be reached, ``home`` and the nodes of ``mine`` included; ``now`` in ms since 1970.
+    ``on_others`` is called when branches of other queries, jobs or later batches are prepared there, too.  Raises MqsparkError when the
+    decision cannot be read or carried out: the batch is to be run again.
     """
     prepared = {node_id: node.in_doubt() for node_id, node in nodes.items()}
     waiting = {node_id: [xid for xid in xids if _of(xid, batch)] for node_id, xids in prepared.items()}
@@ -191,10 +191,10 @@ def finish(
 
 
 def undo(batch: Batch, mine: Iterable[Branch], nodes: Mapping[str, NodeBranches], home: str) -> None:
-    """Roll back the branches of a batch that is given up; of a write job all that the ``nodes`` have.
+    """Roll back the branches of a batch that is given up; for a write job all its branches on the ``nodes``.
 
-    Nothing happens to one that was decided for, since Spark gives up what it could not commit to the end, or when ``home`` is away: the
-    next run of the batch finds the branches.
+    A batch that was decided for stays, since Spark also gives up a batch whose commit has not come to its end; so does a batch whose
+    ``home`` is away.  The next run of the batch finds the branches.
     """
     if home not in nodes or any(node.decision(batch) is not None for node in nodes.values()):
         return

@@ -1,9 +1,9 @@
 """Ending the transactions of drivers that never come back.
 
 A driver may die between the decision and its last commit, and a lost attempt of a task may prepare after its batch was finished.  The next
-batch of a query ends what that query has left.  For a write job, and a query that was given up, nobody comes: what was decided of theirs is
-done with the next batch that anybody commits on the same nodes, or by the job ``transactions``; that one also ends what was not decided,
-when it is told to.
+batch of a query ends the branches that the query has left.  A write job, and a query that was given up, have no next batch: their decided
+branches are ended with the next batch of any query on the same nodes, or by the job ``transactions``; this job also ends undecided
+branches, when told to.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ COMMITTED, ROLLED_BACK, UNDECIDED = "committed", "rolled back", "undecided"
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """A prepared branch, and what became of it (``outcome``) for which reason (``why``)."""
+    """A prepared branch, its ``outcome``, and the reason (``why``)."""
 
     node_id: str
     xid: Xid
@@ -39,11 +39,11 @@ class Doubt:
 def heal(
     nodes: Mapping[str, NodeBranches], now: int, *, given_up: Iterable[str] = (), apart: str = "", dry_run: bool = False
 ) -> list[Doubt]:
-    """End the branches of drivers that are gone, as far as it was decided what is to become of them.
+    """End the branches of drivers that are gone, as far as they are decided.
 
     A branch is committed when a decision names it; it is rolled back when the decision about its batch does not name it, when a later batch
     of its query was decided, or when its query or job is one of ``given_up``: no driver of it may run.  ``apart``: a query that is left
-    alone; ``now`` in ms since 1970; ``dry_run``: nothing is done.  Raises MqsparkError.
+    alone; ``now`` in ms since 1970; ``dry_run``: change nothing.  Raises MqsparkError.
     """
     decided: dict[tuple[bytes, int], tuple[Batch, list[Branch]]] = {}
     for node in nodes.values():
@@ -83,7 +83,7 @@ def heal(
 
 
 def heal_others(batch: Batch, nodes: Mapping[str, NodeBranches], now: int) -> None:
-    """End what drivers of others have left; that they cannot be helped is no harm to the batch."""
+    """End the branches of other queries' drivers; a failure does no harm to the batch."""
     try:
         for doubt in heal(nodes, now, apart=batch.query):
             if doubt.outcome != UNDECIDED:

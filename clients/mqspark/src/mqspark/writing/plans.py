@@ -1,17 +1,16 @@
-"""The nodes that a stream sends to with duplicate ids, and their order: the same for all of its batches, whichever nodes are there.
+"""The nodes that a stream sends to with duplicate ids, and their order, the same for all of its batches, even when nodes are away.
 
-A broker drops a message whose id it knows, and no other one knows that id: a row that is sent again has to come to the node that it came
-to before.  So a query that sends to a cluster keeps a *plan*, the ids of its nodes in their order, as records in the queue
-``mqspark.plans`` of each of them; partition p of batch b goes to the node at place (b + p) modulo n.  The first tasks of a query agree on
-the plan:
+A broker drops a message whose id it knows, but other brokers do not know that id: a row that is sent again has to go to the same node.  So
+a query that sends to a cluster keeps a *plan*, the ids of its nodes in their order, as records in the queue ``mqspark.plans`` of each of
+them; partition p of batch b goes to the node at place (b + p) modulo n.  The first tasks of a query agree on the plan:
 
-1. They look at all members of the cluster.  If any of them has a record of the query, its plan holds, and no other.
-2. Else the plan is the members that are there.
+1. The tasks look at all members of the cluster.  If a member has a record of the query, the plan in that record holds, and no other.
+2. Else the plan is the list of the present members.
 3. Each node of the plan gets a *proposal*, with a duplicate id made of the query: the first one that comes counts.
 4. When all have it, each gets a *confirmation*.
 
-A row is sent only under a plan that is confirmed on its node, and so proposed on all: as long as one of them is there, a later run knows
-the plan, and that a node of it is away.  A task of a later batch looks at its own node, finds the confirmation, and sends.
+A row is sent only under a plan that is confirmed on its node, and so proposed on all its nodes: as long as one of them is there, a later
+run knows the plan, and which of its nodes are away.  A task of a later batch looks at its own node, finds the confirmation, and sends.
 
 Proposals of drivers that begin at once may contradict each other.  A plan one of whose nodes holds another proposal can never be
 confirmed, so at most one of those that share a node can.
@@ -147,7 +146,7 @@ def agree(
         for node_id in plan:
             if node_id not in records:
                 raise node_is_away(query, node_id, away.get(node_id))
-        # In the order of the ids: who comes second at one node asks for nothing at those behind it, and gives way in the next round.
+        # In the order of the ids: a driver that comes second at one node proposes nothing at later nodes, and gives way in the next round.
         if all(_proposed(records[node_id], query, plan, now) for node_id in plan):
             for node_id in plan:
                 records[node_id].confirm(query, plan, now)
@@ -176,7 +175,7 @@ def _reached(members: Sequence[str], reach: Callable[[str], NodePlans]) -> tuple
 def _chosen(
     query: str, held: Mapping[str, Record], records: Mapping[str, NodePlans], away: Mapping[str, BrokerUnreachableError]
 ) -> tuple[str, ...] | None:
-    """The plan that holds, of what the nodes have; None when none has any.  Raises BrokerUnreachableError when that cannot be known."""
+    """The plan that holds, by the records of the nodes; None without any.  Raises BrokerUnreachableError when that cannot be known."""
     confirmed = {record.nodes for record in held.values() if record.confirmed}
     if len(confirmed) > 1:
         raise MqsparkError(f"query {query} has run in several parts of the cluster: name the nodes to send to with the option nodes")

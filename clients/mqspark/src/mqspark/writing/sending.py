@@ -1,8 +1,8 @@
 """The messages of one task on their way to one node: sent ahead, kept until the broker has confirmed them, sent again after a failure.
 
 Bytes on their way are bounded, so that memory stays flat however many rows a task has.  After a lost connection the unconfirmed messages
-are sent again in their order, with the ids that they have: where duplicate ids are in use, the broker drops what it has got already.
-Nothing happens between calls; every call takes in the answers that have come meanwhile.
+are sent again in their order, with the same ids: where duplicate ids are in use, the broker drops messages that it has already.  The sender
+works only inside calls; every call reads the answers that have come meanwhile.
 """
 
 from __future__ import annotations
@@ -224,7 +224,7 @@ class Sender:
             raise self._failed
 
     def _restore(self) -> None:
-        """Send what is not confirmed once more, over a new connection."""
+        """Send unconfirmed messages once more, over a new connection."""
         lost, self._lost = self._lost, None
         assert lost is not None
         self._restored += 1

@@ -140,7 +140,7 @@ class _Writer:
             branches.undo(batch, mine, self._branches(stack, members, set()), home)
 
     def _branches(self, stack: ExitStack, members: Iterable[Node], needed: set[str]) -> dict[str, NodeBranches]:
-        """Connections to the nodes; of those that are not ``needed`` only to such as can be reached."""
+        """Connections to the nodes; nodes that are not ``needed`` are left out if they cannot be reached."""
         reached = {}
         for node in members:
             try:
