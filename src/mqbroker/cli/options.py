@@ -109,7 +109,7 @@ JSON = click.option("--json", "as_json", is_flag=True, help="Print the result as
 def ask(text: str, option: str, connection: ConnectionOptions, *, hide: bool = False) -> str:
     """Ask for a value that was not given.
 
-    Raises :class:`mqbroker.cli.status.BadUsage` where nobody can answer: with ``--silent``, and without a terminal.
+    Raises :class:`mqbroker.cli.status.BadUsage` with ``--silent``, and without a terminal.
     """
     import sys
 

@@ -122,7 +122,7 @@ class CoreBridge:
     # --- events of the bridge
 
     async def connected(self, factory: SessionFactory) -> None:
-        """Nothing has to be agreed on with the target."""
+        """Does nothing: a core bridge needs no agreement with its target."""
 
     def started(self, session: Session) -> None: ...
 

@@ -240,7 +240,7 @@ class Recovered:
 
 
 class StoreBatch(Protocol):
-    """Work that becomes durable as a whole or not at all.  Nothing happens before :meth:`Store.commit`.
+    """Work that becomes durable as a whole or not at all.  A batch has no effect before :meth:`Store.commit`.
 
     The caller holds the body of a large message until the commit, which holds it for the store.
     """

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from mqbroker.server.transport.connection import ServerConnection
 
 CHUNK_SIZE_MAX = 1024 * 1024
-"""Bytes of a large message that are read from the disk and sent at a time, whatever chunk size the client asks for."""
+"""Bytes of a large message that are read from the disk and sent at a time, also if the client asks for larger chunks."""
 
 UNCONFIRMED_MAX = 64 * 1024 * 1024
 """Bytes, in addition to twice the confirmation window, that are kept for a peer that confirms nothing; with more its connection ends."""

@@ -47,7 +47,7 @@ Bound = ConnectionFactory | Queue | Topic
 
 
 class NamingException(LookupError):
-    """Nothing is bound to the name."""
+    """No object is bound to the name."""
 
 
 class InitialContext(Mapping[str, Bound]):

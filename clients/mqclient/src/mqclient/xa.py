@@ -60,7 +60,7 @@ XA_RBEND: Final = XA_RBTRANSIENT
 # Codes of outcomes that are no plain failure.
 
 XA_RETRY: Final = 4
-"""Nothing is decided: the same call has to be made again."""
+"""The branch is undecided: the same call has to be made again."""
 
 XA_HEURMIX: Final = 5
 XA_HEURRB: Final = 6

@@ -67,7 +67,7 @@ class Ledger:
     """By producer: messages 0 to that number (exclusive) are confirmed."""
     read: Counter[Key] = field(default_factory=Counter)
     doubtful: set[Key] = field(default_factory=set)
-    """Read in a transaction of which it is not known whether it was committed; if it was not they come again."""
+    """Messages read in a transaction with an unknown outcome; if it was not committed they come again."""
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def confirmed(self, producer: str, count: int) -> None:

@@ -88,7 +88,7 @@ def _texts(node: Node) -> Iterator[bytes]:
 
 
 class _NoLargeBodies:
-    """Nothing here is streamed: the file holds bodies whole."""
+    """Bodies are not streamed: the file holds them whole."""
 
     def read(self, message: ClientMessage) -> bytes:
         return message.body

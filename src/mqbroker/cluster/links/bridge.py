@@ -59,7 +59,7 @@ class BridgeEvents(Protocol):
     def connected(self, factory: SessionFactory) -> Awaitable[None]:
         """There is a connection, and the session for the messages.
 
-        Nothing is forwarded before this is done; an MQError fails the attempt.
+        No message is forwarded before this is done; an MQError fails the attempt.
         """
 
     def started(self, session: Session) -> None:

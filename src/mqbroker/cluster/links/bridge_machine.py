@@ -44,7 +44,7 @@ class BridgeMachine(Protocol):
         """The link has failed; the next attempt is due in ``pause`` seconds."""
 
     def settled(self) -> None:
-        """Nothing is outstanding any more."""
+        """No acknowledgement is outstanding any more."""
 
 
 class BridgeCore(Protocol):

@@ -1,7 +1,7 @@
 """The encoded form of a message on a link: the message's bytes, with the properties and headers that links write (decision 26).
 
-Nothing is decoded: entries of the property table are left out and added by their offsets.  The message itself does not change, for other
-queues may hold it, too.
+Messages are not decoded: entries of the property table are left out and added by their offsets.  The message itself does not change, for
+other queues may hold it, too.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def assemble(
 ) -> Outgoing:
     """The message without some property entries (``cuts``: begin and end of each), and with ``count`` encoded entries added at the end.
 
-    ``head``, if any, replaces what is between the body and the properties.
+    ``head``, if any, replaces the bytes between the body and the properties.
     """
     buffer = message.buffer
     headers, start = message.headers, message.properties_offset

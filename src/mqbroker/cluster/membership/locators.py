@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from mqclient.wire.primitives import TransportConfiguration
 
 REFUSERS_MAX = 100
-"""Brokers of which the log says that they refuse the cluster password."""
+"""Brokers that refuse the cluster password and are named in the log."""
 
 log = Logger(namespace="mqbroker.cluster")
 

@@ -31,8 +31,8 @@ log = Logger(namespace="mqbroker.cluster")
 UNREACHABLE_MS = 5_000
 """After so long without a connection a member that was announced and is not reached leaves the topology.
 
-Each time that it is announced again all the same, twice as long is waited: brokers that see different things do not contradict each other
-for ever at this pace.
+The time doubles with each new announcement of the member, so that brokers with different views do not contradict each other for ever at
+this pace.
 """
 LONGEST_PATIENCE_MS = 300_000
 

@@ -28,7 +28,7 @@ CONSUMER_FILTERS_MAX = 100_000
 """Consumers with a filter that one member may make known."""
 
 TOLD_PER_TURN = 1_000
-"""Queues that lost consumers while there was no link, of which other members are told in one turn."""
+"""Queues that lost consumers while there was no link and that are announced to other members in one turn."""
 
 NAME_LENGTH_MAX = 4096
 """Characters of an address, a queue or a routing name that a member makes known."""
@@ -79,7 +79,7 @@ class Flow:
         self._accepting = False
         self._filters = 0
         self._behind: deque[RemoteBinding] = deque()
-        """Bindings with consumers that are gone, of which other members may not know yet."""
+        """Bindings that have lost consumers; other members may not have been told yet."""
         self._reactions: dict[str, Callable[[Properties], None]] = {
             "BINDING_ADDED": self._binding_added,
             "BINDING_REMOVED": self._binding_removed,

@@ -1,7 +1,7 @@
 """An XML file as plain nodes that know file and line, with placeholders and inclusions already replaced.
 
-Nothing outside is read: no document type, no entities, no network.  An ``xi:include`` is replaced by the file that it names only when that
-file lies in the folder of the configuration or below it.
+The reader takes no document type and no entities, and reads no network.  An ``xi:include`` is replaced by the file that it names only when
+that file lies in the folder of the configuration or below it.
 """
 
 from __future__ import annotations

@@ -236,7 +236,7 @@ class _Overrides:
         policy.one((entry.file, entry.line), *path)
 
     def _role(self, entry: Entry) -> tuple[Content, Block]:
-        """What is said of this broker in ``ha-policy``, and the table for it."""
+        """The element of this broker in ``ha-policy``, and its table."""
         content, block = self._outer(entry, "ha-policy"), HA_POLICY
         if not content.inside:
             content.one((entry.file, entry.line), "primary-only")

@@ -35,7 +35,7 @@ def everything(permission: str, address: str, queue: str | None) -> None:
 
 
 def forward(message: Message, bindings: Iterable[RemoteBinding]) -> list[Queue]:
-    """Write into ``message`` for which queues of which brokers it is.  Returns the store-and-forward queues that are to have it."""
+    """Write the ids of its remote queues into ``message``.  Returns the store-and-forward queues that are to have it."""
     stated: dict[bytes, tuple[Queue, bytes]] = {}
     for binding in bindings:
         key, value = binding.route_key, binding.route_value

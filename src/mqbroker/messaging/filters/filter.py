@@ -18,7 +18,7 @@ FILTER_LENGTH_MAX: Final = 64 * 1024
 
 
 class Filter:
-    """A filter, read once and used for many messages.  ``text`` is as it was given; filters of the same text are equal."""
+    """A filter, read once and used for many messages.  ``text`` is the filter's unchanged text; filters of the same text are equal."""
 
     __slots__ = ("_evaluate", "_loader", "text")
 

@@ -62,7 +62,7 @@ class GlobalMemory:
         self.pager = pager
         self.disk_full = False
         self.store_full = False
-        """The store cannot keep what comes as fast as it comes."""
+        """The store cannot keep work as fast as work arrives."""
         self.accounts_waiting: dict[Waiting, None] = {}
         """Accounts of addresses, and pages of non-destructive queues, that wait for room."""
 
@@ -105,7 +105,7 @@ class AddressMemory:
         self.paging: AddressPages | None = None
         """Set while the address pages."""
         self.blocked = False
-        """Set by management: credits are withheld whatever the size."""
+        """Set by management: credits are withheld at every size."""
 
     @property
     def policy(self) -> str:

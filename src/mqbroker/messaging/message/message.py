@@ -192,7 +192,7 @@ class Message:
         self._properties = None
 
     def flagged(self, key: str) -> Message:
-        """This message with the property ``key`` = true behind its others: for one delivery, the message itself stays as it is."""
+        """A copy of this message for one delivery, with the further property ``key`` = true."""
         buffer, start = self.buffer, self.properties_offset
         count = _I32.unpack_from(buffer, start + 1)[0] if buffer[start] else 0
         raw = key.encode("utf-16-le")

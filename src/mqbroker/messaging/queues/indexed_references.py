@@ -44,7 +44,7 @@ class IndexedReferences(ReferenceList):
     __slots__ = ("_first", "_gaps", "_ids", "_late", "_meanwhile", "_references", "bound", "floor", "renews")
 
     def __init__(self, other: ReferenceList, late: Callable[[Reference], object]) -> None:
-        """Nothing can be found by id before :meth:`build` has ended."""
+        """No reference can be found by id before :meth:`build` has ended."""
         super().__init__()
         self.take_over(other)
         self._late = late

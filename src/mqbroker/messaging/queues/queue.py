@@ -1,4 +1,4 @@
-"""A queue: the messages that wait, those in delivery, and the consumers that share them.
+"""A queue: its waiting messages, its messages in delivery, and the consumers that share them.
 
 This module is longer than others: all state used for each message and each delivery is in one object.  Groups, pages, schedules and
 redistribution are objects of their own.

@@ -1,4 +1,4 @@
-"""References: a message on one queue, and the ordered list of those that wait there.
+"""References (a message on one queue), and the ordered list of a queue's waiting references.
 
 The list is ten linked lists, one per priority.  A cursor stands on the last reference that it has passed; when this reference leaves the
 list, the cursor steps back to the one before.

@@ -170,7 +170,7 @@ class Readers:
             self._check_new(queue, name)
         log = self._pin(queue)
         gone = max(log.settled, log.index.floor)
-        # Nothing is removed for a reader that is being made.
+        # While a reader is being made no message is removed.
         reader = log.readers[name] = known or Reader(name)
         reader.epoch += 1
         epoch = reader.epoch

@@ -156,7 +156,7 @@ class BindingsGroup:
 
 
 class Rotation:
-    """The choices of a group of which several bindings are preferred for every message, as long as nothing changes."""
+    """The choices of a group with several bindings that are preferred for every message, valid until a binding or a consumer changes."""
 
     __slots__ = ("_after", "_following", "_position", "bindings")
 

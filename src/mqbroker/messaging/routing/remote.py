@@ -129,7 +129,7 @@ class RemoteBinding:
         self.consumer_filters: dict[str, int] = {}
         """Number of consumers by the text of their filter, without consumers that have no filter."""
         self.consumers_told: dict[str | None, int] = {}
-        """Consumers by filter (None: without) of which members further away were told; it outlasts :meth:`reset_consumers`."""
+        """Consumers by filter (None: without), as announced to members further away; kept by :meth:`reset_consumers`."""
         self._filters: dict[str, Filter | None] = {}
         """The parsed filters; None for a text that cannot be parsed here, which matches nothing."""
         self.route_key = f"{KEY_ROUTE_TO}{store_and_forward.name}".encode("utf-16-le")

@@ -235,7 +235,7 @@ BrokerControl.ATTRIBUTES = {
     "GlobalMaxSize": lambda control: control.server.messaging.core.global_memory.max_bytes,
     "DiskStoreUsage": lambda control: control.disk_usage(),
     "Clustered": lambda control: control.server.cluster is not None,
-    # Only an active broker takes requests, whatever it is configured as.
+    # Only an active broker takes requests, in every configured role.
     "Backup": lambda control: False,
     "ReplicaSync": lambda control: False,
     "ActivationSequence": lambda control: NO_SEQUENCE,

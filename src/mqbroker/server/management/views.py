@@ -1,6 +1,6 @@
 """Queues, addresses, messages and connections as rows of management answers, and the paged lists of such rows.
 
-Source: Artemis manual, chapter "Management"; field names are those of its consoles.
+Source: Artemis manual, chapter "Management"; the field names are taken from Artemis's consoles.
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ def consumers_of(sessions: Iterable[ServerSession]) -> Iterator[ServerConsumer]:
 
 
 def consumer_entry(consumer: ServerConsumer) -> Row:
-    """A consumer as the older lists show it, whose fields have other names than those of the paged list."""
+    """A consumer as the older lists show it; their fields have other names than those of the paged list."""
     return {
         "consumerID": consumer.consumer_id,
         "sequentialId": consumer.sequential_id,

@@ -58,7 +58,7 @@ class WaitingServer:
         connection.send(ReattachSessionResponse(-1, False), SESSION_CHANNEL)
 
     def connection_writable(self, connection: ServerConnection) -> None:
-        """Nothing to do: peers get answers only."""
+        """No output to hold back: peers get answers only."""
 
     def connection_ended(self, connection: ServerConnection) -> None:
         del self._connections.by_id[connection.connection_id]

@@ -333,7 +333,7 @@ class XAResource(Protocol):
         """
 
     def end_failed(self, xid: Xid, cause: Exception) -> Awaitable[None]:
-        """For shells: ``end`` of a branch of which a message could not be sent; raises ``XA_RBOTHER``."""
+        """For shells: ``end`` of a branch that had a failed send; raises ``XA_RBOTHER``."""
 
     def prepare(self, xid: Xid) -> Awaitable[int]:
         """Have the broker promise that it can commit: the branch survives failures and restarts now.  Gives ``XA_OK``."""
@@ -375,8 +375,8 @@ class ClientProducer(Closing, Protocol):
     ) -> Awaitable[None]:
         """Send ``message`` to ``address`` (needed by an anonymous producer, refused with ``ValueError`` by one with an address).
 
-        The result comes when the broker has the message, if the send blocks (``block_on_durable_send``, ``block_on_non_durable_send``,
-        only in sessions with ``auto_commit_sends``); otherwise when it is written.  It waits for credits (a full BLOCK address) without
+        The result comes when the broker has the message, if the send blocks (``block_on_durable_send``, ``block_on_non_durable_send``, only
+        in sessions with ``auto_commit_sends``); otherwise when it is written.  A send waits for credits (a full BLOCK address) without
         limit.  With an ``acknowledgement_handler`` the send never blocks.  Raises ``AddressFullError``, ``SecurityError``,
         ``AddressDoesNotExistError``, ``DuplicateIdRejectedError``.  The message's address is set; its body is not touched.
 

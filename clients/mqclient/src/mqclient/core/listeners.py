@@ -1,4 +1,4 @@
-"""The listeners of an application: what it can be told of connections and of sends."""
+"""The listeners of an application, for events of connections and of sends."""
 
 from __future__ import annotations
 

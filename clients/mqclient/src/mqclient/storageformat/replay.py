@@ -149,7 +149,7 @@ class State:
         return sorted(unrouted + changed)
 
     def drop_unprepared(self) -> list[int]:
-        """Forget messages of branches of which nothing else is known (only damage can have that effect); returns their ids."""
+        """Forget messages of branches without a branch record (only damage can have that effect); returns their ids."""
         orphans = []
         for branch_id, message_ids in self._undecided.items():
             if branch_id not in self.branches:

@@ -1,7 +1,7 @@
 """The surviving messages of a store's folders, for programs that only read them: first an index, then the messages file by file.
 
-The index holds no content.  Of a plain message it keeps the id and, shared with all others of its queue and segment, the place: a few dozen
-bytes, where the broker needs an object and the message.  The rules are the broker's own: ``replay``, ``replay_plain`` and
+The index holds no content.  For a plain message the index keeps the id and, shared with all others of its queue and segment, the place: a
+few dozen bytes, where the broker needs an object and the message.  The rules are the broker's own: ``replay``, ``replay_plain`` and
 ``page_messages`` decide, here as there.
 
 This module neither locks nor writes.  While a broker works on the folders, segments and pages come and go between two reads: then a file is

@@ -216,7 +216,7 @@ class BytesWriter:
 class BytesReader:
     """Takes primitive values from a body, in order.
 
-    Every method raises :class:`EndOfBodyError` when fewer bytes are left than the value takes, and leaves ``position`` as it was.
+    Every method raises :class:`EndOfBodyError`, with ``position`` unchanged, when fewer bytes are left than the value takes.
     """
 
     __slots__ = ("data", "position")

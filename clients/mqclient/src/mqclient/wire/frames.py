@@ -110,7 +110,7 @@ class FrameSplitter:
         return len(self._buffer) + self._sunk
 
     def announced(self) -> tuple[int, int, int]:
-        """Size, packet type and channel of the frame that is not complete, of which the header must be there."""
+        """Size, packet type and channel of the incomplete frame, whose header must be there."""
         return self._need, *_TYPE_CHANNEL.unpack_from(self._buffer, 4)
 
     def peek(self, offset: int, size: int) -> bytes:

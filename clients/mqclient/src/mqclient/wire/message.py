@@ -96,7 +96,7 @@ def body_end(buffer: bytes | memoryview, packet: str = "message") -> int:
 
 
 def _cut_off(packet: str, left: int) -> MalformedPacketError:
-    """The error for headers of which ``left`` bytes follow the user id; less than 0 when that is cut itself."""
+    """The error for headers with ``left`` bytes behind the user id; ``left`` is below 0 when the user id itself is cut."""
     ends = (("user_id", 0), ("type", 1), ("durable", 2), ("expiration", 10), ("timestamp", 18), ("priority", 19))
     field = next((name for name, end in ends if left < end), "properties")
     return MalformedPacketError(packet, field, "cut off")

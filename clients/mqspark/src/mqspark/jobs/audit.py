@@ -105,7 +105,7 @@ def plan_audit(
     first: int | None = None,
     addresses: Sequence[str] = (),
 ) -> AuditPlan:
-    """Put together what the command was told.  ``broker``: options of the data source that say how to reach it.
+    """The plan of the command's options.  ``broker``: options of the data source for reaching the broker.
 
     Raises :class:`mqspark.errors.BadOptionError` when there is nothing to look at, or when options exclude each other.
     """

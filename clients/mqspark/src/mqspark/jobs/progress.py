@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Progress(Protocol):
-    """Steps one after the other, each of which counts something."""
+    """Steps one after the other, each with a count."""
 
     def step(self, title: str, total: int | None = None) -> None:
         """The next step begins; ``total`` is how many there are to do (None = not known)."""

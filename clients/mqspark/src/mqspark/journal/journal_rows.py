@@ -53,8 +53,8 @@ def encoded(records: Sequence[MessageRecord], counts: Sequence[int]) -> MadeBloc
 class Rows:
     """Gathers rows, and makes batches of ``schema`` of them.
 
-    A row has values for columns of its own and perhaps a message, of which the converter makes the others.  ``fetches``: large bodies are
-    read; else they are null.
+    A row has values for columns of its own, and perhaps a message, from which the converter makes the other columns.  ``fetches``: large
+    bodies are read; else they are null.
     """
 
     def __init__(self, schema: StructType, node_id: str, fetches: bool) -> None:

@@ -1,7 +1,7 @@
 """Bodies in JSON as a struct of a given schema, by Arrow's reader: many bodies in one call.
 
 A body fits when it is one JSON object (or ``null``) whose fields have the types of the schema; further fields are passed over, missing ones
-are null.  Nothing is converted: a number in quotes is no number, and a number is no string.  Dates and times are text in ISO 8601.
+are null.  Types are not converted: a number in quotes is no number, and a number is no string.  Dates and times are text in ISO 8601.
 """
 
 from __future__ import annotations

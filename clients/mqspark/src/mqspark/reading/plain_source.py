@@ -94,7 +94,7 @@ class PlainBroker:
     # --- in place of readers
 
     def open_reader(self, queue: str, reader: str, start: int = -1) -> ReaderState:
-        """Nothing is opened.  ``start``: the position where the query goes on."""
+        """Sends no request.  ``start``: the position where the query goes on."""
         position = max(start, 0)
         self._handed[queue] = max(position, self._handed.get(queue, 0))
         return ReaderState(self.node_id, 1, position, position, position, 0, queue)

@@ -146,7 +146,7 @@ def _order(inner: Filter, negated: bool) -> str | None:
 
 
 def _values(inner: Filter) -> tuple[Any, ...] | None:
-    """The values of which the column must have one; None when the filter is of another kind or speaks of null."""
+    """The allowed values of the column; None when the filter is of another kind or is about null."""
     if isinstance(inner, (EqualTo, EqualNullSafe)):
         values: tuple[Any, ...] = (inner.value,)
     elif isinstance(inner, In):

@@ -249,7 +249,7 @@ class Channel:
         self._wake()
 
     def close(self, error: MQError, cause: MQError | None = None) -> None:
-        """Nothing can be sent any more: calls raise ``error`` from now on.
+        """The channel is closed: calls raise ``error`` from now on.
 
         ``cause`` is the failure that ended the channel: calls that wait for their turn fail with it, the one that was sent fails with
         ``UnblockedError``.

@@ -99,7 +99,7 @@ class Arrivals:
     def chunk_received(self, chunk: bytes, frame_size: int, continues: bool) -> None:
         message = self._large
         if message is None or message.large is None:
-            # The rest of a message that was given up: the broker has counted it all the same.
+            # The rest of a message that was given up; the broker has counted it.
             self.return_credits(frame_size, not continues)
             return
         if not continues:

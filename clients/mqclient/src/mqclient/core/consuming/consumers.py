@@ -294,7 +294,7 @@ class Consumer(Closing):
         if self._paused or not (self.session.started or self.browse_only):
             return None
         if timeout and self.session.channel.locked:
-            return None  # it has waited for as long as it was asked to
+            return None  # the whole timeout has passed
         while True:
             dropped = self._dropped
             try:

@@ -288,7 +288,7 @@ class Session(ListenerMethods, Closing):
         return sends.send(parts, size, done, address)
 
     def send_batch(self, address: str | None, messages: Sequence[bytes], done: BatchDone | None) -> bool:
-        """As :meth:`send_encoded`, for many messages to one address, all of which name it; nothing is made or called for each.
+        """As :meth:`send_encoded`, for many messages that name the same address, without an object or a call for each.
 
         ``done`` is called once with the batch, when every message was answered or the connection is over.  None asks for no answers: in
         a transaction, whose commit fails when one of its messages was refused.  Keep batches smaller than ``producer_window_size``.
@@ -406,7 +406,7 @@ class Session(ListenerMethods, Closing):
         return [answer for consumer in self.consumers for answer in consumer.acknowledgements.flush()]
 
     def forget_answer(self, future: Any) -> None:
-        """Log the error of ``future``, for which nobody waits."""
+        """Log the error of ``future``, which is not awaited."""
         self.runtime.spawn(self._answer_forgotten(future))
 
     def pause_consumers(self) -> None:

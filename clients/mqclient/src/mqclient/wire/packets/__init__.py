@@ -9,7 +9,7 @@ such groups a packet had, so that it is written again as it was read.
 Source: ``protocol-spec/``, chapter "Packets" and those it names.
 """
 
-# Nothing but packets and their constants stands in these modules: a list of all names would say them a second time.
+# These modules hold only packets and their constants: a list of all names would repeat them.
 from mqclient.wire.packets.base import *  # noqa: F403
 from mqclient.wire.packets.cluster import *  # noqa: F403
 from mqclient.wire.packets.codec import decode_packet as decode_packet
