@@ -60,7 +60,7 @@ async def judge(actor: Actor) -> None:
     for _ in range(LOOKS):
         await actor.pause(BETWEEN_LOOKS)
         broker = actor.simulation.broker
-        there = broker.server.sessions.by_name.get(session.name) if broker.running else None
+        there = broker.server.sessions.by_name.get(session.name) if broker.serves else None
         if session.closed or session.channel.locked or there is None:
             # The broker and its client do not know each other just now.
             problems = []

@@ -135,7 +135,11 @@ class BranchWorker(Actor):
             self.world.note(f"{self.name}: {error}")
             if commit and error.error_code == XAER_PROTO:
                 self.world.violation(f"{name} was prepared, and cannot be committed: {error}")
-            return error.error_code == XAER_NOTA or error.rolled_back
+            return self.is_over(error)
         except MQError:
             return False
         return True
+
+    def is_over(self, error: XAError) -> bool:
+        """Is there nothing to be told any more, by this answer?"""
+        return error.error_code == XAER_NOTA or error.rolled_back

@@ -17,11 +17,14 @@ from mqbroker.config.instance.broker_settings import BrokerSettings
 from mqbroker.config.model.configuration import Configuration
 from mqbroker.messaging.administration.disk_guard import DiskSpace
 from mqbroker.messaging.messaging import Messaging
+from mqbroker.messaging.ports import Clock
 from mqbroker.messaging.queues.queue import Queue
 from mqbroker.node.life import BrokerLife
 from mqbroker.node.parts import Parts, StartError
 from mqbroker.server.server import Server
+from mqbroker.storage.disk.claim import Claim
 from mqbroker.storage.disk.diskwriter import DiskWriter
+from mqbroker.storage.disk.filesystem import FileSystem
 from mqbroker.storage.errors import JournalDamagedError
 from mqbroker.storage.files.filestore import FileStore
 from mqclient.core.runtime import Runtime
@@ -93,8 +96,7 @@ class BrokerNode:
         self.trouble: list[str] = []
         """What the next starts meet, in order: "refused" (the port is taken) or "stop" (somebody asks for it before the start is over)."""
         self._refused = False
-        self.disk = SimulatedDisk(self.generator("disk"))
-        self.disk.on_crash = self._power_lost
+        self.disk = self.make_disk()
         self.starts = 0
         self.messages_recovered = 0
         self.node_id = ""
@@ -115,6 +117,16 @@ class BrokerNode:
         return self.world.generator(purpose if self.name == "broker" else f"{self.name} {purpose}")
 
     # --- the present process
+
+    @property
+    def serves(self) -> bool:
+        """Does it serve clients?"""
+        return self.running
+
+    @property
+    def held_up_until(self) -> float:
+        """Before that it may have left calls without an answer."""
+        return self.process.paused_until
 
     @property
     def messaging(self) -> Messaging:
@@ -168,6 +180,14 @@ class BrokerNode:
             if self.damage is not None and not self.damage.late:
                 self.world.violation(f"the broker starts although {self.damage}")
 
+    def make_disk(self) -> SimulatedDisk:
+        disk = SimulatedDisk(self.generator("disk"))
+        disk.on_crash = self._power_lost
+        return disk
+
+    def make_writer(self, in_turn: Callable[..., object]) -> WriterInTurns:
+        return WriterInTurns(in_turn, self.process, self._disk_delay)
+
     def make_process(self) -> Process:
         return Process(self.world, f"{self.name} life {self.starts}", self._clock_rng)
 
@@ -219,7 +239,7 @@ class BrokerNode:
         if isinstance(error.__cause__, JournalDamagedError) and self.damage is not None:
             self.damage.check(error.__cause__)
             self._recover()
-        elif self.disk.failures == self._failures_known:
+        elif not self.may_fail(str(error)):
             self.world.violation(f"the broker does not start: {error}")
         self.world.schedule(0.3, self.start)
 
@@ -239,12 +259,20 @@ class BrokerNode:
     def _start(self) -> None:
         process = self.process
         settings = BrokerSettings(self.configuration(), Path("/"))
-        self.life = BrokerLife(settings, self._parts(process), partial(self._store_failed, process), lambda: None)
+        self.life = BrokerLife(
+            settings,
+            self._parts(process),
+            partial(self._store_failed, process),
+            partial(self.stop, 0.2),
+            partial(self.became_active, process),
+        )
         self._start_life()
 
     def _start_life(self) -> None:
-        process = self.process
         self.life.start()
+
+    def became_active(self, process: Process) -> None:
+        """The start is over: clients are served."""
         self.messages_recovered = self.life.active.messages_recovered
         if self.node_id not in ("", self.store.node_id):
             self.world.violation(f"the node id was {self.node_id} and is {self.store.node_id} now")
@@ -256,7 +284,7 @@ class BrokerNode:
         return make_parts(
             process,
             self.disk,
-            make_writer=lambda in_turn: WriterInTurns(in_turn, process, self._disk_delay),
+            make_writer=self.make_writer,
             entropy=self._random_bytes,
             random=self._entropy.random,
             disk_space=lambda folders: [DiskSpace("/data", self._free_space(), DISK_SIZE)],
@@ -268,8 +296,21 @@ class BrokerNode:
     def _make_store(
         self, settings: BrokerSettings, parts: Parts, new_writer: Callable[[], DiskWriter], failed: Callable[[str], object]
     ) -> FileStore:
-        self.store = self.store_class(self.store_settings, parts.file_system, new_writer(), parts.clock, parts.entropy, failed)
+        writer = new_writer()
+        claim = parts.activation.claim(parts.file_system, self.store_settings.node_directory, writer)
+        self.store = self.new_store(parts.file_system, writer, parts.clock, parts.entropy, failed, claim)
         return self.store
+
+    def new_store(
+        self,
+        file_system: FileSystem,
+        writer: DiskWriter,
+        clock: Clock,
+        entropy: Callable[[int], bytes],
+        failed: Callable[[str], object],
+        claim: Claim | None,
+    ) -> FileStore:
+        return self.store_class(self.store_settings, file_system, writer, clock, entropy, failed, claim)
 
     # --- ends
 
@@ -354,7 +395,7 @@ class BrokerNode:
     def _check_guard(self, process: Process, since: float) -> None:
         """Has the broker noticed, if nothing has changed since?"""
         undisturbed = since == self._others_changed and process is self.process and process.paused_until < since
-        if not undisturbed or not self.running or process.stopping or self.disk.was_limited:
+        if not undisturbed or not self.serves or process.stopping or self.disk.was_limited:
             return
         full = self._others_bytes > 0
         if self.messaging.core.global_memory.disk_full != full:
@@ -378,11 +419,15 @@ class BrokerNode:
         self.world.note(f"{process.name}: the store has failed: {reason}")
         if self.damage is not None and self.damage.late and f"{self.damage.path}: damaged at" in reason:
             self.damage_seen = True
-        elif self.disk.failures == self._failures_known:
+        elif not self.may_fail(reason):
             self.world.violation(f"the store has failed on a healthy disk: {reason}")
         self._synced_at_failure = self.store.synced
         process.stopping = True
         self.world.schedule(self._disk_rng.uniform(0, 0.3), self._give_up, process)
+
+    def may_fail(self, reason: str) -> bool:
+        """Is there a cause for which the broker may lose its store?"""
+        return self.disk.failures != self._failures_known
 
     def _give_up(self, process: Process) -> None:
         self._exit(process, 0.2)
@@ -403,7 +448,7 @@ class BrokerNode:
 
     @property
     def nothing_scheduled(self) -> bool:
-        return self.running and not any(queue.scheduled.count for queue in self.messaging.core.queues.values())
+        return self.serves and not any(queue.scheduled.count for queue in self.messaging.core.queues.values())
 
     @property
     def paged(self) -> int:
@@ -448,12 +493,12 @@ class BrokerNode:
 
     def group_problems(self) -> list[str]:
         """What is wrong with message groups just now."""
-        queues = self.messaging.core.queues.values() if self.running else ()
+        queues = self.messaging.core.queues.values() if self.serves else ()
         return [problem for queue in queues if queue.groups is not None for problem in accounts.group_problems(queue)]
 
     def first_waiting(self, queue_name: str, color: str) -> int:
         """The id of the first message that waits in memory for a consumer, of this color ("" = of any); 0 = there is none."""
-        queue = self.messaging.core.queues.get(queue_name) if self.running else None
+        queue = self.messaging.core.queues.get(queue_name) if self.serves else None
         if queue is None or queue.paused or queue.address.paused:
             return 0
         waiting = (reference.message for reference in queue.references)

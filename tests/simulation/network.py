@@ -132,8 +132,7 @@ class Pipe:
             piece, data = data[:size], data[size:]
             if len(piece) < size:
                 self.written.appendleft((when, size - len(piece)))
-            connection.network.sent_at = when
-            connection.network.sent_by = self.connection.writer(self)
+            connection.network.delivers(when, connection.writer(self))
             connection.hand_over(self, piece)
 
 
@@ -383,6 +382,10 @@ class Network:
         self.world.schedule(self.latency(), self._arrive, client, handler, result)
         client.call_later(timeout, self._refused, client, result, "no answer")
         return result
+
+    def delivers(self, sent_at: float, sent_by: Process) -> None:
+        """Something is about to be handed over."""
+        self.sent_at, self.sent_by = sent_at, sent_by
 
     def slow_reader(self, client: Process, seconds: float) -> None:
         """All connections that a client has now are not read from for a while."""

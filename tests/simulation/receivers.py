@@ -162,7 +162,7 @@ class Receiver(Actor):
                 session, self.queue, f"{COLOR} = '{self._color}'" if self._color else None, self._priority
             )
             broker = self.simulation.broker
-            found = broker.messaging.core.queues.get(self.queue) if broker.running else None
+            found = broker.messaging.core.queues.get(self.queue) if broker.serves else None
             self._sole = self._alone and found is not None and found.consumer_count == 1
             self.begin_sequence()
             await self.call("start", session.start)

@@ -14,11 +14,13 @@ from zope.interface import implementer
 
 from mqbroker.server.transport.liveness import CONNECTION_TTL_MS
 from mqbroker.storage.files.filestore import FileStore
+from mqclient.wire.primitives import TransportConfiguration
 from mqclient.xa import Xid
 from tests.simulation import balances, faults, limits
 from tests.simulation.administrator import Administrator
 from tests.simulation.branches import BranchWorker
 from tests.simulation.broker import BrokerNode
+from tests.simulation.client import CONNECTOR, SimulatedRuntime
 from tests.simulation.copies import Copies
 from tests.simulation.diverting import AUDIT, GOODS, RED
 from tests.simulation.givingup import GivingUpReceiver, GivingUpSender
@@ -33,7 +35,7 @@ from tests.simulation.returning import MixedReceiver
 from tests.simulation.selecting import FilterUser
 from tests.simulation.values import ValueKeeper
 from tests.simulation.workload import Actor, AsynchronousSender, BlockingSender, Sender, TransactedSender
-from tests.simulation.world import SimulationError, World
+from tests.simulation.world import Process, SimulationError, World
 from tests.support.disk import SimulatedCrash
 
 HEALED_AT = faults.FAULTS_UNTIL + 0.5
@@ -136,6 +138,17 @@ class Simulation:
         self.copies = Copies(self.world, self.ledger, [self.broker])
         self.decisions: dict[Xid, bool] = {}
         """What transaction managers have decided: True to commit."""
+
+    # --- what its clients are made of
+
+    @property
+    def connectors(self) -> list[TransportConfiguration]:
+        return [CONNECTOR]
+
+    def runtime(self, process: Process) -> SimulatedRuntime:
+        return SimulatedRuntime(process, self.network)
+
+    # --- the course of a run
 
     def run(self) -> Result:
         """Work under faults, heal, drain, check."""

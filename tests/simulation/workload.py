@@ -27,7 +27,7 @@ from mqclient.errors import (
 from mqclient.wire.message import KEY_DUPLICATE_ID, KEY_GROUP_ID, KEY_ROUTING_TYPE, KEY_SCHEDULED_DELIVERY
 from mqclient.wire.properties import BYTE, LONG
 from tests.simulation import balances
-from tests.simulation.client import CONNECTOR, SimulatedRuntime
+from tests.simulation.client import SimulatedRuntime
 from tests.simulation.model import Outcome, Sent, Unit
 from tests.simulation.network import Network
 from tests.simulation.policies import ARCHIVE, PARCELS, PERISHABLES, queues_of
@@ -87,9 +87,10 @@ class Actor:
         self.doing = "nothing yet"
         self.finished = False
         self.process = Process(self.world, name, self.world.generator(f"{name}, client"))
-        self.runtime = SimulatedRuntime(self.process, simulation.network)
+        self.runtime: SimulatedRuntime = simulation.runtime(self.process)
         self.settings = client_settings(self.rng, **settings)
-        self.locator = Locator(self.runtime, [CONNECTOR], self.settings)
+        self.settings.ha = len(simulation.connectors) > 1
+        self.locator = Locator(self.runtime, simulation.connectors, self.settings)
         self.session_options: dict[str, Any] = {}
         self.factory: SessionFactory | None = None
         self.current: Session | None = None
@@ -196,7 +197,7 @@ class Actor:
 
     def check_timeout(self, error: MQError) -> None:
         """A call may go without an answer only when its client or the broker stood still."""
-        held_up = max(self.process.paused_until, self.simulation.broker.process.paused_until)
+        held_up = max(self.process.paused_until, self.simulation.broker.held_up_until)
         paused = held_up > self.world.now - CALL_TIMEOUT / 1000
         if isinstance(error, ConnectionTimedOutError) and "callTimeout" in str(error) and not paused:
             self.world.violation(f"{self.name}: the broker does not answer, although it is there: {error}")

@@ -136,7 +136,8 @@ class World:
             if self.violations:
                 return False
             if not self._queue or self._queue[0][0] > end:
-                self.now = end
+                # Who stands still in the middle of an event may have let more time pass.
+                self.now = max(self.now, end)
                 return until()
             self.now, number, event = heapq.heappop(self._queue)
             process = event.process

@@ -14,23 +14,28 @@ from dataclasses import dataclass, field
 
 SECTOR = 512
 
+_Write = tuple[int, bytes, str]
+"""Offset, data, and the machine whose cache it is in."""
+
 
 class SimulatedCrash(BaseException):
     """The machine stopped in the middle of a file operation.  Not an Exception: production code must not catch it."""
 
 
 @dataclass(eq=False)
-class _Inode:
+class Inode:
     content: bytearray = field(default_factory=bytearray)
     """What the process reads."""
     durable: bytearray = field(default_factory=bytearray)
-    pending: list[tuple[int, bytes]] = field(default_factory=list)
+    pending: list[_Write] = field(default_factory=list)
     """Writes since the last sync."""
-    forgotten: list[tuple[int, bytes]] = field(default_factory=list)
+    forgotten: list[_Write] = field(default_factory=list)
     """Writes before a failed sync: they may be on the disk, and no later sync brings them there unless they are written again."""
+    maker: int = 0
+    """For a test that looks at who has made a file."""
 
-    def copy(self) -> _Inode:
-        return _Inode(self.content[:], self.durable[:], self.pending[:], self.forgotten[:])
+    def copy(self) -> Inode:
+        return Inode(self.content[:], self.durable[:], self.pending[:], self.forgotten[:])
 
 
 @dataclass
@@ -39,7 +44,7 @@ class _Change:
 
     old: str | None
     new: str | None
-    inode: _Inode | None
+    inode: Inode | None
 
 
 @dataclass
@@ -52,7 +57,7 @@ class _Fault:
 class SimulatedFile:
     """See :class:`mqbroker.storage.disk.filesystem.File`."""
 
-    def __init__(self, disk: SimulatedDisk, inode: _Inode, path: str) -> None:
+    def __init__(self, disk: SimulatedDisk, inode: Inode, path: str) -> None:
         self._disk = disk
         self._inode = inode
         self._path = path
@@ -93,7 +98,7 @@ class SimulatedLock:
 
     def release(self) -> None:
         if self._life == self._disk.life:
-            self._disk.locks.discard(self._path)
+            self._disk.unlock(self._path)
 
 
 class SimulatedDisk:
@@ -103,24 +108,31 @@ class SimulatedDisk:
     With ``crash_in`` only operations of that kind count ("write", "sync", "rename", …).  ``on_crash`` is told just before, so that nothing
     that the dying process still does is taken for real.  ``capacity`` is the room in
     bytes; None = enough.
+
+    With ``shared`` this is the same disk as a process of another ``machine`` sees it, as on NFS: everybody reads at once what anybody has
+    written, a machine syncs and loses its own writes only, and names are kept by the disk.
     """
 
-    def __init__(self, rng: random.Random, capacity: int | None = None) -> None:
+    def __init__(
+        self, rng: random.Random, capacity: int | None = None, shared: SimulatedDisk | None = None, machine: str = "machine"
+    ) -> None:
         self._rng = rng
-        self._names: dict[str, _Inode] = {}
-        self._durable_names: dict[str, _Inode] = {}
-        self._changes: dict[str, list[_Change]] = {}
-        self._directories: set[str] = set()
-        self._new_directories: set[str] = set()
+        self.machine = machine
+        self._names: dict[str, Inode] = {} if shared is None else shared._names
+        self._durable_names: dict[str, Inode] = {} if shared is None else shared._durable_names
+        self._changes: dict[str, list[_Change]] = {} if shared is None else shared._changes
+        self._directories: set[str] = set() if shared is None else shared._directories
+        self._new_directories: set[str] = set() if shared is None else shared._new_directories
         """Those whose names were not synced."""
+        self._locks: dict[str, SimulatedDisk] = {} if shared is None else shared._locks
+        """Who holds each lock."""
         self._faults: list[_Fault] = []
         self.capacity = capacity
         self.was_limited = capacity is not None
         self.crash_after: int | None = None
         self.crash_in = ""
         self.on_crash: Callable[[], object] = _nothing
-        self.locks: set[str] = set()
-        self.not_removed: set[str] = set()
+        self.not_removed: set[str] = set() if shared is None else shared.not_removed
         """Files whose removal has failed."""
         self.life = 0
         self.open_files = 0
@@ -134,7 +146,7 @@ class SimulatedDisk:
         self._may_fail("open")
         inode = self._names.get(path)
         if inode is None:
-            inode = _Inode()
+            inode = Inode()
             self._operation("open")
             self._link(path, inode)
         self.open_files += 1
@@ -169,6 +181,14 @@ class SimulatedDisk:
         self._new_directories.discard(path)
 
     def rename(self, old: str, new: str) -> None:
+        self._rename(old, new)
+
+    def rename_new(self, old: str, new: str) -> None:
+        if new in self._names:
+            raise FileExistsError(errno.EEXIST, "file exists", new)
+        self._rename(old, new)
+
+    def _rename(self, old: str, new: str) -> None:
         self._may_fail("rename")
         self._operation("rename")
         inode = self._names.pop(old, None)
@@ -176,11 +196,6 @@ class SimulatedDisk:
             raise FileNotFoundError(errno.ENOENT, "no such file", old)
         self._names[new] = inode
         self._changes.setdefault(_directory(new), []).append(_Change(old, new, inode))
-
-    def rename_new(self, old: str, new: str) -> None:
-        if new in self._names:
-            raise FileExistsError(errno.EEXIST, "file exists", new)
-        self.rename(old, new)
 
     def remove(self, path: str) -> None:
         try:
@@ -202,17 +217,32 @@ class SimulatedDisk:
         self._new_directories -= {each for each in self._new_directories if _directory(each) == path}
 
     def lock(self, path: str, patience: float = 0.0) -> SimulatedLock | None:
-        if path in self.locks:
+        if path in self._locks:
             return None
         if path not in self._names:
-            self._link(path, _Inode())
-        self.locks.add(path)
+            self._link(path, Inode())
+        self._locks[path] = self
         return SimulatedLock(self, path)
 
     def free_space(self, path: str) -> int:
         return (1 << 40) if self.capacity is None else max(self.capacity - self.used, 0)
 
+    def unlock(self, path: str) -> None:
+        """Does nothing when the lock was lost, even if another one has it by now."""
+        if self._locks.get(path) is self:
+            del self._locks[path]
+
     # What a test does to it.
+
+    @property
+    def locks(self) -> set[str]:
+        """The files that anybody has locked."""
+        return set(self._locks)
+
+    def lose_locks(self) -> None:
+        """Others may have the locks of this process, which is not told."""
+        for path in [path for path, holder in self._locks.items() if holder is self]:
+            del self._locks[path]
 
     def fail(self, operation: str, error: OSError, after: int = 0) -> None:
         """Let ``operation`` (write, sync, open, read, rename, remove, sync_directory) fail once, after so many that succeed.
@@ -235,14 +265,14 @@ class SimulatedDisk:
         """The system lets go pages whose writing failed: from now on they read as what the disk has."""
         for inode in self._names.values():
             if inode.forgotten:
-                self._settle(inode)
+                self._settle(inode, self.machine)
 
     def copy(self, rng: random.Random) -> SimulatedDisk:
         """Another disk on which the same was written and synced, that never fails and has its chance from ``rng``."""
         disk = SimulatedDisk(rng)
-        inodes: dict[int, _Inode] = {}
+        inodes: dict[int, Inode] = {}
 
-        def same(inode: _Inode) -> _Inode:
+        def same(inode: Inode) -> Inode:
             if id(inode) not in inodes:
                 inodes[id(inode)] = inode.copy()
             return inodes[id(inode)]
@@ -262,8 +292,7 @@ class SimulatedDisk:
     def replace(self, files: dict[str, bytes]) -> None:
         """These files and no others are on the disk."""
         self._changes.clear()
-        self._names = {path: _Inode(bytearray(content), bytearray(content)) for path, content in files.items()}
-        self._durable_names = dict(self._names)
+        self._name_all({path: Inode(bytearray(content), bytearray(content)) for path, content in files.items()})
 
     def flip_bit(self, path: str, offset: int, bit: int = 0) -> None:
         """Damage what is stored."""
@@ -275,12 +304,19 @@ class SimulatedDisk:
     def end_process(self) -> None:
         """The process is gone, the machine is not: nothing is lost, nothing becomes durable, locks are free."""
         self.life += 1
-        self.locks.clear()
+        self.lose_locks()
         self.open_files = 0
 
-    def crash(self) -> None:
-        """The machine is gone: of what was not synced some subset is lost or torn."""
+    def lose_machine(self) -> None:
+        """This machine is gone, others that share the disk are not: of what it had not synced some subset is lost or torn."""
         self.end_process()
+        for inode in {id(inode): inode for inode in (*self._names.values(), *self._durable_names.values())}.values():
+            self._settle(inode, self.machine)
+
+    def crash(self) -> None:
+        """The machine is gone, and so are all that share the disk: of what was not synced some subset is lost or torn."""
+        self.end_process()
+        self._locks.clear()
         rng = self._rng
         for changes in self._changes.values():
             kept = _subset(changes, rng)
@@ -294,16 +330,17 @@ class SimulatedDisk:
         for directory in sorted(self._new_directories):
             if rng.random() < 0.5:
                 inside = f"{directory}/"
-                self._directories -= {each for each in self._directories if each == directory or each.startswith(inside)}
-                self._durable_names = {path: inode for path, inode in self._durable_names.items() if not path.startswith(inside)}
+                self._directories.difference_update([each for each in self._directories if each == directory or each.startswith(inside)])
+                for path in [path for path in self._durable_names if path.startswith(inside)]:
+                    del self._durable_names[path]
         self._new_directories.clear()
-        self._names = dict(self._durable_names)
+        self._name_all(dict(self._durable_names))
         # One that was removed is back with a file of which the disk does not know that it was removed before.
         self._directories.update(map(_directory, self._names))
 
     # The disk itself.
 
-    def write(self, inode: _Inode, path: str, offset: int, data: bytes) -> None:
+    def write(self, inode: Inode, path: str, offset: int, data: bytes) -> None:
         try:
             self._may_fail("write")
         except OSError:
@@ -320,36 +357,45 @@ class SimulatedDisk:
             self.failures += 1
             raise OSError(errno.ENOSPC, "no space left on device", path)
 
-    def sync(self, inode: _Inode, path: str) -> None:
+    def sync(self, inode: Inode, path: str) -> None:
         try:
             self._may_fail("sync")
         except OSError:
-            inode.forgotten += inode.pending
-            inode.pending = []
+            own, inode.pending = _of(inode.pending, self.machine)
+            inode.forgotten += own
             raise
         self._operation("sync")
-        for offset, data in inode.pending:
+        own, inode.pending = _of(inode.pending, self.machine)
+        for offset, data, _ in own:
             _put(inode.durable, offset, data)
             if inode.forgotten:
                 inode.forgotten = [piece for old in inode.forgotten for piece in _outside(old, offset, offset + len(data))]
-        inode.pending = []
 
-    def _put(self, inode: _Inode, offset: int, data: bytes) -> None:
+    def _put(self, inode: Inode, offset: int, data: bytes) -> None:
         if data:
             _put(inode.content, offset, data)
-            inode.pending.append((offset, data))
+            inode.pending.append((offset, data, self.machine))
 
-    def _settle(self, inode: _Inode) -> None:
-        for offset, data in inode.forgotten + inode.pending:
+    def _settle(self, inode: Inode, machine: str | None = None) -> None:
+        """Nothing is cached any more, by this machine or (None) by anybody."""
+        forgotten, inode.forgotten = _of(inode.forgotten, machine)
+        pending, inode.pending = _of(inode.pending, machine)
+        for offset, data, _ in forgotten + pending:
             for start, piece in _torn(data, self._rng):
                 _put(inode.durable, offset + start, piece)
-        inode.forgotten = []
-        inode.pending = []
         inode.content = bytearray(inode.durable)
+        for offset, data, _ in inode.forgotten + inode.pending:
+            _put(inode.content, offset, data)
 
-    def _link(self, path: str, inode: _Inode) -> None:
+    def _link(self, path: str, inode: Inode) -> None:
         self._names[path] = inode
         self._changes.setdefault(_directory(path), []).append(_Change(None, path, inode))
+
+    def _name_all(self, names: dict[str, Inode]) -> None:
+        """These names are on the disk, all of them durable."""
+        for known in (self._names, self._durable_names):
+            known.clear()
+            known.update(names)
 
     def _apply(self, change: _Change) -> None:
         if change.old is not None:
@@ -382,7 +428,7 @@ class SimulatedDisk:
                     self.failures += 1
                     raise fault.error
 
-    def _inode(self, path: str) -> _Inode:
+    def _inode(self, path: str) -> Inode:
         inode = self._names.get(path)
         if inode is None:
             raise FileNotFoundError(errno.ENOENT, "no such file", path)
@@ -403,10 +449,17 @@ def _put(target: bytearray, offset: int, data: bytes) -> None:
     target[offset : offset + len(data)] = data
 
 
-def _outside(piece: tuple[int, bytes], low: int, high: int) -> list[tuple[int, bytes]]:
+def _of(writes: list[_Write], machine: str | None) -> tuple[list[_Write], list[_Write]]:
+    """The writes of a machine (None = of all), and the others."""
+    if machine is None:
+        return writes, []
+    return [each for each in writes if each[2] == machine], [each for each in writes if each[2] != machine]
+
+
+def _outside(piece: _Write, low: int, high: int) -> list[_Write]:
     """The parts of a write that lie before ``low`` and from ``high`` on."""
-    offset, data = piece
-    parts = [(offset, data[: max(low - offset, 0)]), (max(high, offset), data[max(high - offset, 0) :])]
+    offset, data, machine = piece
+    parts = [(offset, data[: max(low - offset, 0)], machine), (max(high, offset), data[max(high - offset, 0) :], machine)]
     return [part for part in parts if part[1]]
 
 

@@ -13,9 +13,10 @@ from mqclient.core.factories.locator import Locator
 from mqclient.core.session.session import Session
 from mqclient.errors import MQError
 from mqclient.wire.message import KEY_DUPLICATE_ID, KEY_GROUP_ID, KEY_ROUTING_TYPE, KEY_SCHEDULED_DELIVERY
+from mqclient.wire.primitives import TransportConfiguration
 from mqclient.wire.properties import BYTE, LONG
 from mqclient.xa import Xid
-from tests.simulation.client import CONNECTOR
+from tests.simulation.client import CONNECTOR, SimulatedRuntime
 from tests.simulation.cluster.bridging import IN, OUT
 from tests.simulation.cluster.fabric import FabricRuntime
 from tests.simulation.cluster.faults import HEALED_AT
@@ -41,7 +42,7 @@ from tests.simulation.workload import (
     TransactedSender,
     body_of,
 )
-from tests.simulation.world import World
+from tests.simulation.world import Process, World
 
 if TYPE_CHECKING:
     from tests.simulation.cluster.run import ClusterSimulation
@@ -67,6 +68,13 @@ class Place:
     @property
     def network(self) -> Network:
         return self.broker.network
+
+    @property
+    def connectors(self) -> list[TransportConfiguration]:
+        return [CONNECTOR]
+
+    def runtime(self, process: Process) -> SimulatedRuntime:
+        return SimulatedRuntime(process, self.network)
 
     @property
     def actors(self) -> list[Actor]:
