@@ -14,8 +14,9 @@ from dataclasses import dataclass, field
 
 from tests.simulation.cluster.run import simulate_cluster
 from tests.simulation.coverage import Coverage
+from tests.simulation.ha.run import simulate_ha
 from tests.simulation.late import simulate_late
-from tests.simulation.plants import CLUSTER_PLANTS, LATE_PLANTS, PLANTS, STOP_PLANTS, planted, put
+from tests.simulation.plants import CLUSTER_PLANTS, HA_PLANTS, LATE_PLANTS, PLANTS, STOP_PLANTS, planted, put
 from tests.simulation.run import Result, simulate
 from tests.simulation.stops import simulate_stops
 
@@ -24,6 +25,7 @@ KINDS: dict[str, Callable[[int], Result]] = {
     "cluster": simulate_cluster,
     "stops": simulate_stops,
     "late": simulate_late,
+    "ha": simulate_ha,
 }
 """What runs a seed, by the kind of run."""
 CHUNK = 5
@@ -160,7 +162,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument(
         "--plant",
         default="",
-        choices=sorted({**PLANTS, **STOP_PLANTS, **LATE_PLANTS, **CLUSTER_PLANTS}),
+        choices=sorted({**PLANTS, **STOP_PLANTS, **LATE_PLANTS, **CLUSTER_PLANTS, **HA_PLANTS}),
         help="put this fault into the code first",
     )
     kind = parser.add_mutually_exclusive_group()
@@ -186,10 +188,17 @@ def main(arguments: Sequence[str]) -> int:
         const="late",
         help="of both, with a store that answers later than it is asked",
     )
+    kind.add_argument(
+        "--ha",
+        action="store_const",
+        dest="kind",
+        const="ha",
+        help="brokers of which one is active, and that take each other's place",
+    )
     parser.add_argument(
         "--coverage",
         action="store_true",
-        help="run in this process, also half as many clusters, and tell which lines of the broker and of the client ran",
+        help="run in this process, also half as many clusters and groups, and tell which lines of the broker and of the client ran",
     )
     options = parser.parse_args(arguments)
     if options.coverage:
@@ -219,11 +228,13 @@ def _coverage(seeds: Sequence[int]) -> int:
     coverage = Coverage()
     with coverage.watching():
         summary = run_many(seeds, jobs=1)
-        clusters = run_many(seeds[: (len(seeds) + 1) // 2], jobs=1, kind="cluster")
+        half = seeds[: (len(seeds) + 1) // 2]
+        others = {kind: run_many(half, jobs=1, kind=kind) for kind in ("cluster", "ha")}
     print(coverage)
     print(summary)
-    print(f"clusters: {clusters}")
-    return 1 if summary.failed or clusters.failed else 0
+    for kind, each in others.items():
+        print(f"{kind}: {each}")
+    return 1 if summary.failed or any(each.failed for each in others.values()) else 0
 
 
 def _one(seed: int, verbose: bool, plant: str, kind: str) -> int:

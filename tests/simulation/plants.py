@@ -314,6 +314,43 @@ CLUSTER_PLANTS = {
 }
 """Those that it takes several brokers to find."""
 
+HA_PLANTS = {
+    "": None,
+    "epoch-not-read": Plant(
+        "mqbroker.storage.files.journal.journal:Journal.__init__",
+        "self._checks: list[Step] = [claim.check] if claim.token else []",
+        "self._checks: list[Step] = []",
+        ("acknowledges what it has synced after", *LOST),
+    ),
+    "former-holder-publishes-over-the-new-one": Plant(
+        "mqbroker.storage.files.journal.segments:SegmentLog._publish",
+        "self._file_system.rename_new(path, segment.path)",
+        "self._file_system.rename(path, segment.path)",
+        ("a former holder, replaces", *LOST),
+    ),
+    "former-holder-writes-the-state": Plant(
+        "mqbroker.ha.shared_store.folder:SharedFolder.leave",
+        "self.check()",
+        "pass",
+        ("a former holder, writes the state",),
+    ),
+    "taken-without-an-epoch": Plant(
+        "mqbroker.ha.shared_store.folder:SharedFolder._take",
+        "self._epoch.begin()",
+        "if self._found != STATE_ACTIVE:\n    self._epoch.begin()\nelse:\n"
+        "    self._epoch._own = self._file_system.read(self._epoch._path)\n"
+        "    self._epoch.number = int.from_bytes(self._epoch._own[:8], 'big')",
+        ("has not told former holders", "although it has not taken the folder", *LOST),
+    ),
+    "lost-lock-not-noticed": Plant(
+        "mqbroker.ha.shared_store.folder:SharedFolder.watch",
+        'raise FencedError(f"{self._directory}: the lock of {PRIMARY_LOCK_FILE} is lost")',
+        "pass",
+        ("after its lock was lost",),
+    ),
+}
+"""Those of brokers of which one is active."""
+
 UNIT_PLANTS = {
     "group-of-nobody": Plant(
         "mqbroker.messaging.queues.groups:MessageGroups._choose",
@@ -421,7 +458,7 @@ def planted(name: str) -> Iterator[None]:
 
 def put(name: str) -> Callable[[], object]:
     """Change the code; returns what changes it back."""
-    plant = {**PLANTS, **STOP_PLANTS, **LATE_PLANTS, **CLUSTER_PLANTS, **UNIT_PLANTS}[name]
+    plant = {**PLANTS, **STOP_PLANTS, **LATE_PLANTS, **CLUSTER_PLANTS, **HA_PLANTS, **UNIT_PLANTS}[name]
     if plant is None:
         return lambda: None
     owner, attribute, function = _find(plant.function)

@@ -1,0 +1,213 @@
+"""A broker of a group: it waits, is active, loses the folder, and is started again by whoever watches its process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mqbroker.config.model.configuration import Configuration
+from mqbroker.messaging.ports import Clock
+from mqbroker.messaging.queues.queue import Queue
+from mqbroker.node.activation import make_activation
+from mqbroker.node.clustering import Clustering
+from mqbroker.node.life_machine import active, passive
+from mqbroker.node.parts import Parts
+from mqbroker.node.presence import ClusterPresence
+from mqbroker.storage.disk.claim import Claim
+from mqbroker.storage.disk.diskwriter import DiskWriter
+from mqbroker.storage.disk.filesystem import FileSystem
+from mqbroker.storage.files.filestore import FileStore
+from mqclient.core.runtime import Runtime
+from tests.simulation.broker import BrokerNode
+from tests.simulation.cluster.fabric import FabricRuntime, HostProcess
+from tests.simulation.ha.plan import broker_name
+from tests.simulation.world import Process
+from tests.support.disk import SimulatedDisk
+from tests.support.diskwriter import WriterInTurns
+
+if TYPE_CHECKING:
+    from tests.simulation.ha.group import Group
+
+INTERNAL = ("$.artemis.internal", "activemq.notifications", "notif.", "activemq.management")
+"""Beginnings of the addresses and queues by which brokers talk to each other."""
+
+
+@dataclass(slots=True)
+class Standstill:
+    """The process stands still for ``seconds`` before its disk operation number ``after`` of this kind, and may lose its locks then.
+
+    ``stopping``: only one that stops in order does.
+    """
+
+    operation: str
+    after: int
+    seconds: float
+    loses_locks: bool
+    stopping: bool
+
+
+class HaNode(BrokerNode):
+    """``running`` is true while there is a process, active or not."""
+
+    def __init__(self, group: Group, number: int) -> None:
+        self.group = group
+        self.number = number
+        super().__init__(group.world, group.fabric.add(broker_name(number)), group.ledger, name=broker_name(number))
+        self.plan = group.settings
+        self.standstills: list[Standstill] = []
+        self.stands_still_until = 0.0
+        self._in_the_middle = False
+        """Does it stand still in the middle of an event?"""
+
+    # --- what it is made of
+
+    def make_disk(self) -> SimulatedDisk:
+        return self.group.disk_of(self)
+
+    def make_process(self) -> Process:
+        """With a view of the disk of its own: what is left of an earlier one does nothing any more."""
+        skew = self.group.plan.skews[self.number]
+        self._in_the_middle = False
+        process = HostProcess(self.world, f"{self.name} life {self.starts}", self._clock_rng, self.name, skew)
+        self.disk = self.group.make_disk(self, process, partial(self._meet, process))
+        self.disk.on_crash = self._power_lost
+        self._failures_known = self.disk.failures
+        return process
+
+    def configuration(self) -> Configuration:
+        return self.group.plan.configuration(self.number, self.plan)
+
+    def make_runtime(self) -> Runtime:
+        return FabricRuntime(self.process, self.group.fabric)
+
+    def _parts(self, process: Process) -> Parts:
+        configuration = self.configuration()
+        presence = ClusterPresence(configuration, Path("/"), self.make_runtime, self._clustering)
+        return replace(super()._parts(process), activation=make_activation(configuration, process, self._random_bytes, presence))
+
+    def _clustering(self) -> Clustering | None:
+        return self.life.active.others.clustering if self.serves else None
+
+    def make_writer(self, in_turn: Callable[..., object]) -> WriterInTurns:
+        return self.group.make_writer(self, in_turn, self.process, self._disk_delay)
+
+    def new_store(
+        self,
+        file_system: FileSystem,
+        writer: DiskWriter,
+        clock: Clock,
+        entropy: Callable[[int], bytes],
+        failed: Callable[[str], object],
+        claim: Claim | None,
+    ) -> FileStore:
+        self.group.waits(self)
+        return super().new_store(file_system, writer, clock, entropy, failed, claim)
+
+    # --- life
+
+    @property
+    def serves(self) -> bool:
+        return self.running and not self._in_the_middle and self.life.state == active.name
+
+    @property
+    def waits(self) -> bool:
+        """Is it passive?"""
+        return self.running and not self._in_the_middle and self.life.state == passive.name
+
+    @property
+    def held_up_until(self) -> float:
+        return self.group.held_up_until
+
+    def became_active(self, process: Process) -> None:
+        if process is self.process and process.alive:
+            super().became_active(process)
+            self.group.became_active(self)
+
+    def _start_life(self) -> None:
+        super()._start_life()
+        if self.process.alive:
+            self.world.note(f"{self.process.name} is {self.life.state}")
+
+    def _store_failed(self, process: Process, reason: str) -> None:
+        if self._refused and process.alive:
+            # A start that was granted later does not get its port.
+            self._refused = False
+            self.world.note(f"{process.name} does not get its port")
+            process.stopping = True
+            self.world.schedule(0.0, self._exit, process, 0.2)
+            return
+        super()._store_failed(process, reason)
+
+    def may_fail(self, reason: str) -> bool:
+        return super().may_fail(reason) or self.group.may_fail(self, reason)
+
+    def _dies(self, machine: bool) -> None:
+        process = self.process
+        super()._dies(machine)
+        self.group.fabric.process_died(process, machine)
+        self.group.process_died(self)
+
+    def _power_lost(self) -> None:
+        super()._power_lost()
+        self.group.is_gone(self)
+
+    def stand_still(self, seconds: float, in_the_middle: bool) -> None:
+        """Nothing of the process runs for a while; ``in_the_middle`` of an event others go on meanwhile."""
+        process = self.process
+        self.world.note(f"{process.name} stands still for {seconds:.3f} s")
+        process.pause(seconds)
+        self.stands_still_until = process.paused_until
+        if in_the_middle:
+            self._in_the_middle = True
+            self.world.run(seconds)
+            if process is self.process:
+                self._in_the_middle = False
+            self.world.note(f"{process.name} {'goes on' if process.alive else 'is no more'}")
+
+    def _meet(self, process: Process, operation: str, path: str) -> None:
+        """The process is about to do that on its disk."""
+        if process is not self.process or not self.running:
+            return
+        for each in self.standstills:
+            if each.operation in ("", operation) and self._is_meant(each):
+                each.after -= 1
+                if each.after < 0:
+                    self.standstills.remove(each)
+                    self.world.note(f"{process.name} comes to {operation} of {path}")
+                    if each.loses_locks:
+                        self.group.lose_locks(self)
+                    self.stand_still(each.seconds, True)
+                    return
+
+    def _is_meant(self, standstill: Standstill) -> bool:
+        holds = self.group.holds(self)
+        return holds and (self.process.stopping or not standstill.stopping)
+
+    def heal(self) -> None:
+        super().heal()
+        self.standstills.clear()
+        self.step_clock(self.group.plan.skews[self.number] - self.process.wall_offset_ms)
+
+    # --- what the checks look at
+
+    def first_waiting(self, queue_name: str, color: str) -> int:
+        return super().first_waiting(queue_name, color) if self.group.is_calm else 0
+
+    def is_own(self, queue: Queue) -> bool:
+        return queue.name.startswith(INTERNAL) or queue.address.name.startswith(INTERNAL)
+
+    @property
+    def strangers(self) -> list[str]:
+        """Connections that are not of other brokers."""
+        names = tuple(f"{node.name} life " for node in self.group.nodes)
+        return [
+            connection.remote
+            for connection in self.server.connections.values()
+            if not (connection.cluster_authorized or connection.remote.startswith(names))
+        ]
+
+    def connection_problems(self) -> list[str]:
+        return [f"connections of strangers are left: {self.strangers}"] if self.strangers else []

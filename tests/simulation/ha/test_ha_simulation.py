@@ -1,0 +1,53 @@
+"""The simulation of high availability holds for production code, finds what is planted, and replays."""
+
+from __future__ import annotations
+
+import unittest
+from typing import get_args
+
+from mqbroker.process.forms import running_form
+from tests.simulation import faults, plants
+from tests.simulation.ha.faults import AllKilled, Blocked, FullFolder, HeldUp, LockLost, PowerCut
+from tests.simulation.ha.run import simulate_ha
+from tests.simulation.many import run_many
+from tests.simulation.plants import HA_PLANTS
+
+SEEDS = range(1, 61)
+PLANT_SEEDS = range(1, 301)
+FIRST = PLANT_SEEDS[:8]
+"""Some plants are found by one of these: sooner than other processes begin."""
+REPLAYED = 8
+OF_THE_GROUP = (AllKilled, Blocked, FullFolder, HeldUp, LockLost, PowerCut)
+NOT_HERE = (faults.ClockStep, faults.Damage, faults.FillingDisk, faults.FullDisk)
+"""What one broker alone is enough for; clocks of the brokers are wrong all the time instead, and they have one disk."""
+FAULTS = sorted({kind.__name__ for kind in (*OF_THE_GROUP, *get_args(faults.Fault)) if kind not in NOT_HERE} | {"Cut"})
+
+
+class HaSimulationTests(unittest.TestCase):
+    def test_every_promise_is_kept(self) -> None:
+        summary = run_many(SEEDS, first_failure=True, kind="ha")
+        print(summary)
+        self.assertEqual(summary.failed, [], "".join(outcome.report for outcome in summary.failed))
+        # In most runs the place changes hands while clients work.
+        self.assertGreater(summary.restarted, len(SEEDS) * 3 // 4)
+        self.assertGreater(summary.receipts, 20 * len(SEEDS))
+        self.assertEqual(sorted(summary.faults), FAULTS)
+
+    def test_every_planted_fault_is_found(self) -> None:
+        for name, plant in HA_PLANTS.items():
+            if plant is None or (running_form() != "pure" and plants.is_compiled(plant)):
+                continue
+            with self.subTest(name):
+                summary = run_many(FIRST, 1, name, first_failure=True, kind="ha")
+                if not summary.failed:
+                    summary = run_many(PLANT_SEEDS[len(FIRST) :], plant=name, first_failure=True, kind="ha")
+                self.assertTrue(summary.failed, f"{summary.seeds} seeds have not found {name}")
+                (outcome,) = summary.failed
+                print(f"{name} is found by seed {outcome.seed}, run number {summary.seeds}: {outcome.violations[0]}")
+                self.assertTrue(any(symptom in text for text in outcome.violations for symptom in plant.symptoms), outcome.violations)
+                self.assertIn(f"--ha --seed {outcome.seed} --verbose --plant {name}", outcome.report)
+
+    def test_a_seed_replays(self) -> None:
+        first, second = simulate_ha(REPLAYED), simulate_ha(REPLAYED)
+        self.assertEqual(first.log, second.log)
+        self.assertNotEqual(first.log, simulate_ha(REPLAYED + 1).log)
