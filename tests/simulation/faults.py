@@ -11,6 +11,7 @@ from tests.simulation.broker import BrokerNode
 from tests.simulation.network import TO_BROKER, TO_CLIENT, Cut, Network
 from tests.simulation.phases import Aim
 from tests.simulation.world import Process, World
+from tests.support.disk import DISK_FAILS
 
 FAULTS_FROM, FAULTS_UNTIL = 0.3, 5.0
 """Seconds of virtual time between which faults happen."""
@@ -291,7 +292,7 @@ def _begin(fault: Fault, world: World, network: Network, broker: BrokerNode, cli
         case FillingDisk():
             broker.fill_disk(fault.seconds)
         case FailingDisk():
-            broker.disk.fail(fault.operation, OSError(errno.EIO, "input/output error"), fault.after)
+            broker.disk.fail(fault.operation, OSError(errno.EIO, DISK_FAILS), fault.after)
         case Damage():
             broker.damage_due = True
             broker.crash(fault.machine, fault.downtime)

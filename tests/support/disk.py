@@ -17,6 +17,9 @@ SECTOR = 512
 _Write = tuple[int, bytes, str]
 """Offset, data, and the machine whose cache it is in."""
 
+DISK_FAILS = "input/output error"
+"""What a disk says that a test makes fail."""
+
 
 class SimulatedCrash(BaseException):
     """The machine stopped in the middle of a file operation.  Not an Exception: production code must not catch it."""
