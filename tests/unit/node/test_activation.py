@@ -33,6 +33,7 @@ class ActivationTests(SynchronousTestCase):
         activation, candidate = made(None), Candidate()
         self.assertIsInstance(activation, ActiveAtOnce)
         activation.seek(candidate)
+        activation.hand_over()  # to nobody: it is an orderly stop as any other
         self.assertEqual((candidate.told, activation.role, activation.state), (["granted"], "primary", ""))
 
     def test_a_shared_store_is_waited_for_in_the_role_of_the_configuration(self) -> None:
