@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from mqbroker.messaging.message.message import Message
 from mqbroker.messaging.ports import Cancellable, Clock
 from mqbroker.messaging.queues.references import Reference
-from mqclient.wire.message import KEY_SCHEDULED_DELIVERY
+from mqclient.wire.message import KEY_SCHEDULED_DELIVERY, scheduled_time
 
 SCHEDULED_KEY = KEY_SCHEDULED_DELIVERY.encode("utf-16-le")
 
@@ -20,8 +20,7 @@ def scheduled_time_of(message: Message) -> int:
     """When the message is to be delivered (ms since the epoch), 0 = at once."""
     if message.buffer.find(SCHEDULED_KEY, message.properties_offset) < 0:
         return 0
-    value = message.raw_property(SCHEDULED_KEY)
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+    return scheduled_time(message.buffer, message.properties_offset)
 
 
 class ScheduledReferences:

@@ -11,7 +11,9 @@ from mqbroker.storage.errors import JournalDamagedError
 from mqbroker.storage.files.recover import read_folder, refill, salvage, salvage_state
 from mqclient.storageformat.frames import decode_segment_header, read_frames
 from mqclient.storageformat.records import BindingGoneRecord, decode_records
-from mqclient.wire.message import CoreMessage
+from mqclient.wire.message import KEY_SCHEDULED_DELIVERY, CoreMessage
+from mqclient.wire.properties import LONG
+from tests.unit.messaging.paging_support import PagingBroker
 from tests.unit.storage.support import BINDINGS, JOURNAL, LARGE, Rig, ids
 
 
@@ -248,3 +250,16 @@ class LostQueueTests(TestCase):
         saved = salvage_state(rig.disk, rig.settings)
         self.assertEqual(saved.without_queue, [message.message_id])
         self.assertEqual(sorted(saved.state.messages), [message.message_id, other.message_id])
+
+
+class PageTests(TestCase):
+    def test_a_message_in_a_page_keeps_its_time(self) -> None:
+        """The store is told of a schedule only when that is no longer what the message itself says."""
+        broker = PagingBroker()
+        broker.make_queue("q")
+        due = broker.rig.clock.wall_ms() + 5000
+        broker.send(b"at once")
+        broker.send(b"later", properties={KEY_SCHEDULED_DELIVERY: (LONG, due)})
+        broker.settle()
+        found = read_folder(broker.rig.disk, broker.rig.settings).messages
+        self.assertEqual([reference.scheduled for _, references in found for reference in references], [0, due])

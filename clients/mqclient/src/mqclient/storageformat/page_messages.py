@@ -20,10 +20,10 @@ from mqclient.storageformat.frames import (
     frame_at,
 )
 from mqclient.storageformat.page_records import PageCompressed, PagePosition
-from mqclient.storageformat.page_state import StoredPage, has_bit
+from mqclient.storageformat.page_state import NOT_RECORDED, StoredPage, has_bit
 from mqclient.storageformat.records import MessageRecord, decode_records
 from mqclient.storageformat.replay import References, State, StoredMessage
-from mqclient.wire.message import scan_headers
+from mqclient.wire.message import scan_headers, scheduled_time
 
 CONTENT_MAX = 1 << 30
 """Bytes that a compressed record of a page may claim to unpack to."""
@@ -121,7 +121,7 @@ def surviving_in_page(files: Files, directory: str, number: int, page: StoredPag
             yield found
             continue
         offset, index, record = found
-        references = {queue_id: _details(page, queue_id, index) for queue_id in record.queue_ids if _is_left(page, queue_id, index)}
+        references = {queue_id: _details(page, queue_id, index, record) for queue_id in record.queue_ids if _is_left(page, queue_id, index)}
         if references and is_durable(record):
             yield PagedMessage(offset, index, record, references)
 
@@ -144,9 +144,12 @@ def _is_left(page: StoredPage, queue_id: int, index: int) -> bool:
     return queue is not None and queue.messages > queue.acknowledged and not has_bit(queue.bits, index)
 
 
-def _details(page: StoredPage, queue_id: int, index: int) -> tuple[int, int]:
-    count, time = page.queues[queue_id].details.get(index, (0, 0))
-    return count, max(time, 0)
+def _details(page: StoredPage, queue_id: int, index: int, record: MessageRecord) -> tuple[int, int]:
+    """Delivery count and schedule; what the message itself says, where the store was never told of a schedule."""
+    count, time = page.queues[queue_id].details.get(index, (0, NOT_RECORDED))
+    if time == NOT_RECORDED:
+        time = scheduled_time(record.buffer, scan_headers(record.buffer, record.headers).properties)
+    return count, time
 
 
 def _records(files: Files, path: str, number: int, page: StoredPage) -> Iterator[tuple[int, int, MessageRecord] | Loss]:

@@ -20,7 +20,9 @@ from mqclient.wire.primitives import decode_utf_16, encode_simple_string
 from mqclient.wire.properties import (
     TypedValue,
     decode_properties,
+    decode_value,
     encode_properties,
+    find_property,
 )
 
 TYPE_DEFAULT = 0
@@ -63,6 +65,8 @@ _FIXED = struct.Struct(">bBqqb")
 HEADERS_SIZE_MIN = 30
 """Bytes of the headers of a message without address, user id and properties."""
 
+_SCHEDULED = KEY_SCHEDULED_DELIVERY.encode("utf-16-le")
+
 
 class HeaderOffsets:
     """The fixed headers of a message and their places in ``buffer``; properties are not decoded.
@@ -82,6 +86,13 @@ class HeaderOffsets:
     properties: int
     timestamp: int
     type: int
+
+
+def scheduled_time(buffer: bytes, properties: int) -> int:
+    """When an encoded message asks to be delivered (ms since the epoch), 0 = at once; its property block is at ``properties``."""
+    found = find_property(buffer, properties, len(buffer), _SCHEDULED)
+    value = None if found is None else decode_value(buffer, *found)
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
 
 
 def body_end(buffer: bytes | memoryview, packet: str = "message") -> int:
