@@ -127,7 +127,7 @@ class ReadingLedger:
         there = set(found)
         for message_id, identity in self.known.items():
             kept = max(state.settled_at_most, after) < message_id <= until and self._ledger.sent[identity].durable
-            if kept and message_id not in there:
+            if kept and message_id not in there and message_id not in self._settled:
                 self._wrong(
                     f"{identity} is missing: reader {name} has not settled {message_id}, and does not find it in ({after}, {until}]"
                 )
