@@ -72,6 +72,9 @@ class Process:
         self.world.clock.call_later(seconds, due)
         return call
 
+    def start(self) -> None:
+        raise NotImplementedError
+
     def begin_life(self) -> None:
         self.life += 1
         self.running = True

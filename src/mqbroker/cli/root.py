@@ -28,6 +28,7 @@ root = LazyGroup(
         "reader": ("mqbroker.cli.root:reader", "List and remove the readers of queues."),
         "cluster": ("mqbroker.cli.cluster.cluster:cluster", "Show members, links and backlog of a cluster, or draw them."),
         "demo": ("mqbroker.cli.root:demo", "Show on this machine what a cluster does."),
+        "activation": ("mqbroker.cli.root:activation", "Show and set what the copy of a replicated node knows of the others."),
         "check": ("mqbroker.cli.root:check", "Check a node, a queue, a configuration file or its high availability."),
         "user": ("mqbroker.cli.root:user", "Add, change, remove and list users."),
         "data": ("mqbroker.cli.root:data", "Print, export, import and recover stored messages."),
@@ -63,6 +64,18 @@ reader = LazyGroup(
     {
         "list": ("mqbroker.cli.queues.reader:list_readers", "Print readers and how far they are."),
         "remove": ("mqbroker.cli.queues.reader:remove", "Forget a reader."),
+    },
+)
+
+
+activation = LazyGroup(
+    "activation",
+    "Help a stopped broker of a replicated pair that gets no proof that it may be active.",
+    "Example: mqbroker activation list --instance /var/lib/mybroker",
+    {
+        "list": ("mqbroker.cli.data.activation:list_record", "Print what a copy knows."),
+        "set": ("mqbroker.cli.data.activation:set_sequence", "Let this copy be the one that becomes active."),
+        "forget": ("mqbroker.cli.data.activation:forget", "Take a node out of the voters."),
     },
 )
 

@@ -27,7 +27,7 @@ def _folder(name: str, help: str) -> Callable[..., Any]:
     return click.option(name, type=click.Path(path_type=Path, file_okay=False), help=help)
 
 
-_data_options = together(
+data_options = together(
     click.argument("configuration", required=False),
     instance_option,
     verbose_option,
@@ -45,7 +45,8 @@ _output_option = click.option(
 )
 
 
-def _folders(options: dict[str, Any]) -> DataFolders:
+def chosen_folders(options: dict[str, Any]) -> DataFolders:
+    """The folders that the options of :data:`data_options` name."""
     from mqbroker.cli.data.journal_folder import find_folders
     from mqbroker.cli.start.lifecycle import instance_folder
 
@@ -66,7 +67,7 @@ def _output(stack: ExitStack, file: Path | None) -> TextIO:
 
 
 @click.command(name="print", epilog="Example: mqbroker data print --instance /var/lib/mybroker --safe")
-@_data_options
+@data_options
 @_output_option
 @click.option("--safe", is_flag=True, help="Leave out the contents of messages.")
 @click.option("--skip-bindings", is_flag=True, help="Leave out the bindings journal.")
@@ -77,7 +78,7 @@ def print_data(output: Path | None, safe: bool, skip_bindings: bool, skip_journa
     from mqbroker.cli.data.journal_folder import exclusive
     from mqbroker.cli.data.printing import print_journals
 
-    folders = _folders(options)
+    folders = chosen_folders(options)
     with ExitStack() as stack:
         out = _output(stack, output)
         with exclusive(folders, ignore_lock):
@@ -85,7 +86,7 @@ def print_data(output: Path | None, safe: bool, skip_bindings: bool, skip_journa
 
 
 @click.command(epilog="Example: mqbroker data exp --instance /var/lib/mybroker --output exp.xml")
-@_data_options
+@data_options
 @_output_option
 def exp(output: Path | None, ignore_lock: bool, **options: Any) -> None:
     """Export queues and messages of a stopped broker as XML, which `artemis data imp` can also read."""
@@ -93,7 +94,7 @@ def exp(output: Path | None, ignore_lock: bool, **options: Any) -> None:
     from mqbroker.cli.data.journal_folder import exclusive, load_state
     from mqclient.storageformat.records import BRANCH_PREPARED
 
-    folders = _folders(options)
+    folders = chosen_folders(options)
     with ExitStack() as stack:
         out = _output(stack, output)
         with exclusive(folders, ignore_lock):
@@ -163,7 +164,7 @@ def _queue_id(asked: Management, queue: str) -> int:
 
 
 @click.command(epilog="Example: mqbroker data recover --instance /var/lib/mybroker --target /var/lib/mybroker/recovered")
-@_data_options
+@data_options
 @click.option(
     "--target",
     required=True,
@@ -180,7 +181,7 @@ def recover(target: Path, output: Path | None, as_json: bool, ignore_lock: bool,
     from mqbroker.cli.data.journal_folder import DataFolders, exclusive
     from mqbroker.cli.data.recover import salvage, write_journal
 
-    folders = _folders(options)
+    folders = chosen_folders(options)
     if target.exists() and any(target.iterdir()):
         raise CommandError(f"--target: {target} exists and is not empty")
     with exclusive(folders, ignore_lock):

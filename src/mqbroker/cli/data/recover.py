@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections import deque
-from collections.abc import Callable, Sequence
-from functools import partial
-from typing import Any, Final
+from typing import Final
 
+from mqbroker.cli.data.here import Here
 from mqbroker.cli.data.journal_folder import DataFolders
 from mqbroker.cli.status import CommandError
 from mqbroker.process.localfs import LocalFileSystem
-from mqbroker.storage.disk.diskwriter import Done, Step, run_steps
 from mqbroker.storage.errors import StorageError
 from mqbroker.storage.files.filestore import FileStore
 from mqbroker.storage.files.recover import SalvagedState, recovered_of, refill, salvage_state
@@ -36,7 +33,7 @@ def write_journal(found: SalvagedState, source: DataFolders, target: DataFolders
     :class:`CommandError` when the store cannot be made or written.
     """
     file_system = LocalFileSystem()
-    here = _Here()
+    here = Here()
     failures: list[str] = []
     store = FileStore(target.settings(), file_system, here, here, os.urandom, failures.append)
     try:
@@ -50,40 +47,3 @@ def write_journal(found: SalvagedState, source: DataFolders, target: DataFolders
     here.run()
     if failures:
         raise CommandError(f"{target.journal}: {failures[0]}")
-
-
-class _Here:
-    """A disk writer and a clock for one command: nothing runs beside it, so that :meth:`run` does all that is due, in order."""
-
-    def __init__(self) -> None:
-        self._due: deque[Callable[[], object]] = deque()
-
-    def run(self) -> None:
-        while self._due:
-            self._due.popleft()()
-
-    def submit(self, steps: Sequence[Step], done: Done) -> None:
-        self._due.append(lambda: done(run_steps(steps)))
-
-    def monotonic(self) -> float:
-        return 0.0
-
-    def wall_ms(self) -> int:
-        return 0
-
-    def call_later(self, seconds: float, function: Callable[..., object], *args: Any) -> _Call:
-        call = _Call(partial(function, *args))
-        self._due.append(call.run)
-        return call
-
-
-class _Call:
-    def __init__(self, function: Callable[[], object]) -> None:
-        self._function: Callable[[], object] | None = function
-
-    def cancel(self) -> None:
-        self._function = None
-
-    def run(self) -> None:
-        if self._function is not None:
-            self._function()

@@ -13,6 +13,7 @@ from mqbroker.messaging.message.message import Message
 from mqbroker.messaging.ports import Recovered, RecoveredReference, StoreBatch
 from mqbroker.storage.disk.diskwriter import Done, Step
 from mqbroker.storage.disk.filesystem import FileSystem
+from mqbroker.storage.files.bindings import to_setting
 from mqbroker.storage.files.filestore import FileStore
 from mqbroker.storage.files.folders import journal_node_id
 from mqbroker.storage.files.largebodies import FileLargeBody, LargeBodies
@@ -23,6 +24,7 @@ from mqclient.storageformat.errors import JournalDamagedError, Loss
 from mqclient.storageformat.frames import claimed_content
 from mqclient.storageformat.images import find_images
 from mqclient.storageformat.page_messages import unfold_pages
+from mqclient.storageformat.records import SETTING_BINDING
 from mqclient.storageformat.replay import State, replay
 from mqclient.storageformat.salvage import salvage_journals
 
@@ -70,6 +72,14 @@ def read_state(file_system: FileSystem, settings: StoreSettings) -> State:
         for loss in unfold_pages(file_system, settings.paging_directory, state):
             raise JournalDamagedError(loss.file, loss.offset, loss.message_ids, loss.reason)
     return state
+
+
+def read_settings(file_system: FileSystem, settings: StoreSettings) -> dict[tuple[str, str], str]:
+    """The settings that the bindings hold; of the messages nothing is read.  Raises as :func:`read_state`."""
+    state = State()
+    for segment, record in find_images(file_system, settings.journal_directory, settings.bindings_directory).bindings.records():
+        state.apply(segment.header.sequence, record)
+    return dict(to_setting(binding.value) for key, binding in state.bindings.items() if key[0] == SETTING_BINDING)
 
 
 def salvage_state(file_system: FileSystem, settings: StoreSettings) -> SalvagedState:

@@ -8,7 +8,7 @@ from unittest import TestCase
 from mqbroker.messaging.message.message import Message
 from mqbroker.messaging.ports import AddressRecord, RecoveredReference
 from mqbroker.storage.errors import JournalDamagedError
-from mqbroker.storage.files.recover import read_folder, refill, salvage, salvage_state
+from mqbroker.storage.files.recover import read_folder, read_settings, refill, salvage, salvage_state
 from mqclient.storageformat.frames import decode_segment_header, read_frames
 from mqclient.storageformat.records import BindingGoneRecord, decode_records
 from mqclient.wire.message import KEY_SCHEDULED_DELIVERY, CoreMessage
@@ -198,6 +198,24 @@ class SalvageTests(TestCase):
             self.rig.disk.open(path).write(offset, rng.randbytes(rng.choice((1, 4, 100, 1000))))
             for message, _ in salvage(self.rig.disk, self.rig.settings).recovered.messages:
                 self.assertEqual(message.buffer, contents[message.message_id])
+
+
+class SettingsTests(TestCase):
+    def test_settings_are_read_without_the_messages(self) -> None:
+        rig = Rig()
+        rig.start()
+        queue = rig.queue()
+        batch = rig.store.begin()
+        batch.put_setting("kind", "key", '"old"')
+        batch.put_setting("kind", "gone", "1")
+        rig.store.commit(batch)
+        rig.add(queue)
+        batch = rig.store.begin()
+        batch.put_setting("kind", "key", '"new"')
+        batch.delete_setting("kind", "gone")
+        rig.store.commit(batch)
+        rig.settle()
+        self.assertEqual(read_settings(rig.disk, rig.settings), {("kind", "key"): '"new"'})
 
 
 class LostQueueTests(TestCase):
