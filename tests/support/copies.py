@@ -184,7 +184,7 @@ class CopyProcess(Process):
         writer = SimulatedDiskWriter(self, lambda: world.rng.random() * 0.02)
         self.keeper = CopyKeeper(self.disk, FOLDER, record, writer.submit, self.failed)
         rules = ProofRules(self.primary)
-        self.seeker = Seeker(self.keeper, NODE, rules, lambda: world.voter_names, _Ways(self), self, self, world.rng.randbytes)
+        self.seeker = Seeker(self.keeper, NODE, rules, lambda: world.voters_of(self.log), _Ways(self), self, self, world.rng.randbytes)
         if self.seeker.may_seek:
             self.seeker.seek(Purpose.START)
         self.call_later(world.rng.random(), self._look)
@@ -308,7 +308,7 @@ class CopyProcess(Process):
         world = self.world
         if self.seeker.standing.activity is not Activity.ACTIVE or not self.granted_times:
             return
-        entry = world.next_entry()
+        entry = world.next_entry(self.log)
         self.log |= {entry}
         session = self.session
         if session is not None:
@@ -421,7 +421,8 @@ class World:
         self.cuts = cuts
         self.copies = [CopyProcess(self, f"c{number}", number == 0) for number in range(copies)]
         self.voters = [VoterProcess(self, f"v{number}") for number in range(voters)]
-        self.voter_names = [voter.name for voter in self.voters]
+        self._lists: dict[int, tuple[str, ...]] = {}
+        """The entries that change the list of voters."""
         self.acknowledged: set[int] = set()
         self.told: list[str] = []
         self.sessions: list[Session] = []
@@ -451,9 +452,22 @@ class World:
 
     # --- what must hold
 
-    def next_entry(self) -> int:
+    def next_entry(self, log: frozenset[int]) -> int:
+        """A number for what is written to a copy with this log; sometimes that is a change of the list of voters."""
         self._entry += 1
+        last = max((entry for entry in self._lists if entry in log), default=0)
+        if len(self.voters) > 1 and self.rng.random() < 0.2 and (not last or last in self.acknowledged):
+            members = self.voters_of(log)
+            name = self.rng.choice(self.voters).name
+            changed = tuple(each for each in members if each != name) if name in members else (*members, name)
+            if changed:
+                self._lists[self._entry] = changed
         return self._entry
+
+    def voters_of(self, log: frozenset[int]) -> tuple[str, ...]:
+        """The list of voters as a copy has it: that of the last change in its log."""
+        last = max((entry for entry in self._lists if entry in log), default=0)
+        return self._lists[last] if last else tuple(each.name for each in self.voters)
 
     def acknowledge(self, entries: set[int]) -> None:
         self.acknowledged |= entries

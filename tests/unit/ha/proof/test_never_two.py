@@ -11,22 +11,22 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.ha.proof import voter
 from mqbroker.ha.proof.copy_keeper import CopyKeeper
-from mqbroker.ha.proof.copy_record import CopyRecord
+from mqbroker.ha.proof.copy_record import CopyRecord, write_record
 from mqbroker.ha.proof.meeting import Standing
 from mqbroker.ha.proof.paxos import Held, Question, Verdict
 from mqbroker.ha.proof.seeking import Seeker
-from tests.support.copies import TwoError, World
+from tests.support.copies import FOLDER, TwoError, World
 
-WALKS = 30
+WALKS = 20
 """Of each kind."""
 PLANTED_WALKS = 400
 """Within which a planted fault is found, at the latest."""
 
 
-def walk(seed: int, voters: int, cuts: bool = True, steps: int = 300, heal: bool = True) -> World:
+def walk(seed: int, voters: int, cuts: bool = True, steps: int = 300, heal: bool = True, copies: int = 3) -> World:
     """Raises TwoError, with what has happened."""
     rng = random.Random(seed)
-    world = World(rng, voters, cuts=cuts)
+    world = World(rng, voters, copies, cuts)
     try:
         for _ in range(rng.randrange(20, steps)):
             world.step()
@@ -38,10 +38,10 @@ def walk(seed: int, voters: int, cuts: bool = True, steps: int = 300, heal: bool
 
 
 class NeverTwoTests(SynchronousTestCase):
-    def walks(self, voters: int, cuts: bool = True) -> Counter[str]:
+    def walks(self, voters: int, cuts: bool = True, copies: int = 3) -> Counter[str]:
         seen: Counter[str] = Counter()
         for seed in range(WALKS):
-            world = walk(seed, voters, cuts)
+            world = walk(seed, voters, cuts, copies=copies)
             seen["acknowledged"] += len(world.acknowledged)
             seen["taken over"] += sum(copy.granted_times for copy in world.copies[1:])
             active = [copy for copy in world.copies if copy.granted_times and copy.seeker.state == "proven"]
@@ -57,8 +57,28 @@ class NeverTwoTests(SynchronousTestCase):
             self.assertGreater(min(seen.values()), 10, f"{voters} voters: {seen}")
 
     def test_alone_without_cuts(self) -> None:
-        seen = self.walks(0, cuts=False)
+        for copies in (2, 3):
+            seen = self.walks(0, cuts=False, copies=copies)
+            self.assertGreater(min(seen.values()), 10, seen)
+
+    def test_a_pair_with_a_voter(self) -> None:
+        seen = self.walks(1, copies=2)
         self.assertGreater(min(seen.values()), 10, seen)
+
+    def test_two_copies_that_gave_themselves_up_to_each_other(self) -> None:
+        """Both have everything: one of them goes on, and the other one copies from it."""
+        for seed in range(10):
+            world = World(random.Random(seed), voters=1, copies=2, cuts=False)
+            world.run(10)
+            records = [copy.keeper.record for copy in world.copies]
+            self.assertEqual([record.shared for record in records], [True, True])
+            for copy in world.copies:
+                copy.crash()
+                write_record(copy.disk, FOLDER, copy.keeper.record.gave_up())
+            world.heal(30)
+            last = max(world.copies, key=lambda copy: copy.keeper.record.copy_id)
+            self.assertEqual([copy.seeker.state == "proven" for copy in world.copies], [copy is last for copy in world.copies])
+            self.assertEqual([copy.keeper.record.complete for copy in world.copies], [True, True])
 
 
 class PlantedTests(SynchronousTestCase):
@@ -99,6 +119,30 @@ class PlantedTests(SynchronousTestCase):
     def test_the_word_of_anyone(self) -> None:
         self.patch(Standing, "gives_word_to", lambda standing, other: not standing.complete)
         self.patch(Standing, "yields_to", lambda standing, other: other.activity > standing.activity)
+        self.assert_found()
+
+    def test_the_word_of_a_copy_that_was_active_later(self) -> None:
+        self.patch(Standing, "gives_word_to", lambda standing, other: standing.copy_id == other.noted and not standing.complete)
+        self.patch(Standing, "yields_to", lambda standing, other: other.activity > standing.activity)
+        self.assert_found()
+
+    def test_a_list_of_voters_that_changes_by_more_than_one(self) -> None:
+        def change(world: Any, log: frozenset[int]) -> int:
+            world._entry += 1
+            if world.rng.random() < 0.4:
+                names = [voter.name for voter in world.voters]
+                world._lists[world._entry] = tuple(world.rng.sample(names, world.rng.randrange(1, min(3, len(names) + 1))))
+            return int(world._entry)
+
+        self.patch(World, "next_entry", change)
+        self.assert_found(4)
+
+    def test_a_sequence_that_is_raised_in_memory_only(self) -> None:
+        def forget(keeper: Any, sequence: int, took_over: bool) -> Deferred[CopyRecord]:
+            keeper._next = keeper.record = keeper._next.raised(sequence, took_over)
+            return succeed(keeper._next)
+
+        self.patch(CopyKeeper, "raise_to", forget)
         self.assert_found()
 
     def test_an_incomplete_copy_that_becomes_active(self) -> None:
