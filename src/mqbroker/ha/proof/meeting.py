@@ -34,7 +34,7 @@ class Standing:
     """What a copy says of itself.
 
     ``noted`` is the id of the other copy in its note, empty for none.  ``search`` is random for each search for a proof, empty while there
-    is none.  ``word_for`` is the search of the other copy for which this one gives its word, empty if it gives none.  See
+    is none.  ``word_for`` is the search of the other copy, if this was said with knowledge of it: in an answer, or in a later visit.  See
     :class:`mqbroker.ha.proof.copy_record.CopyRecord` for the others.
     """
 
@@ -54,11 +54,14 @@ class Standing:
         return self.state is CopyState.COMPLETE
 
     def gives_word_to(self, other: Standing) -> bool:
-        """Is this a proof for ``other``, if it was said after its search began?
+        """Is this a proof for ``other``?
 
-        Only the copy in its note can have what it has.  The data of that one are not used any more, and never were at a later sequence.
+        Only the copy in its note can have what it has.  The data of that one are not used any more, and never were at a later sequence;
+        it knows the search of ``other``, so that this was said since that began.
         """
-        return self.copy_id == other.noted and self.node_id == other.node_id and not self.complete and self.sequence <= other.sequence
+        if self.node_id != other.node_id or self.copy_id != other.noted or not other.search or self.word_for != other.search:
+            return False
+        return not self.complete and self.sequence <= other.sequence
 
     def yields_to(self, other: Standing) -> bool:
         """Is this copy to give itself up when it meets ``other``?

@@ -173,10 +173,12 @@ class Seeker:
     def note(self, other: OtherCopy) -> Deferred[CopyRecord]:
         """From this call on nothing is acknowledged that ``other`` does not have; once the result fires it may be told that it is complete.
 
-        It has everything that was acknowledged before.  Fails with CopyStateError without the proof.
+        It has everything that was acknowledged before.  Fails with CopyStateError unless this copy is :attr:`alone`: without the proof,
+        and as long as the loss of an earlier replica has not raised the sequence.
         """
-        if self._state != holding.name:
-            return fail(CopyStateError(f"no copy becomes complete while its active broker is {self.state}"))
+        if not self.alone:
+            other_copy = ", with another copy" if self._state == holding.name else ""
+            return fail(CopyStateError(f"no copy becomes complete while its active broker is {self._state}{other_copy}"))
         return self._keeper.note(other)
 
     def begin_copy(self) -> Deferred[Copying]:
@@ -209,10 +211,10 @@ class Seeker:
         Raises MalformedPacketError.
         """
         asker = Standing.decode(question)
-        if asker.word_for and asker.word_for == self._search and asker.gives_word_to(self.standing):
+        if asker.gives_word_to(self.standing):
             self._proven(f"the copy {asker.copy_id} has given itself up")
         given = self._yield_to(asker) if self._must_yield(asker) else succeed(None)
-        return given.addCallback(lambda _: self._durable(self.standing.encode()))
+        return given.addCallback(lambda _: self._durable(replace(self.standing, word_for=asker.search).encode()))
 
     def _durable(self, answer: bytes) -> Deferred[bytes]:
         return self._keeper.settled().addCallback(lambda _: answer)

@@ -23,7 +23,10 @@ NODES_MAX = 1000
 
 
 class Voter:
-    """Answers the questions of proposers.  Only an active broker is one: ``settings`` are those that its store has kept."""
+    """Answers the questions of proposers, which come as votes of the name :data:`~mqbroker.ha.proof.vote_codec.ACTIVATION_VOTE`.
+
+    Only an active broker is one: ``settings`` are those that its store has kept.
+    """
 
     def __init__(self, store: Store, node_id: str, settings: Mapping[tuple[str, str], str]) -> None:
         self._store = store

@@ -90,10 +90,12 @@ class YieldTests(SynchronousTestCase):
         self.assertEqual((one.yields_to(other), other.yields_to(one)), (True, False))
 
     def test_a_word_counts_from_the_noted_copy_that_was_never_complete_later(self) -> None:
-        word = replace(B, state=CopyState.GIVEN_UP, activity=Activity.PASSIVE)
+        word = replace(B, state=CopyState.GIVEN_UP, activity=Activity.PASSIVE, word_for="s1")
         self.assertTrue(word.gives_word_to(P))
         self.assertTrue(replace(word, state=CopyState.INCOMPLETE, sequence=0).gives_word_to(P))
-        self.assertFalse(B.gives_word_to(P))
+        self.assertFalse(replace(word, state=CopyState.COMPLETE).gives_word_to(P))
+        self.assertFalse(replace(word, word_for="s0").gives_word_to(P))
+        self.assertFalse(replace(word, word_for="").gives_word_to(replace(P, search="")))
         self.assertFalse(replace(word, sequence=6).gives_word_to(P))
         self.assertFalse(replace(word, copy_id="c").gives_word_to(P))
         self.assertFalse(replace(word, node_id="m").gives_word_to(P))

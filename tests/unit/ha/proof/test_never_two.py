@@ -15,7 +15,8 @@ from mqbroker.ha.proof.copy_record import CopyRecord, write_record
 from mqbroker.ha.proof.meeting import Standing
 from mqbroker.ha.proof.paxos import Held, Question, Verdict
 from mqbroker.ha.proof.seeking import Seeker
-from tests.support.copies import FOLDER, TwoError, World
+from tests.support.copies import FOLDER
+from tests.support.copies_world import TwoError, World
 
 WALKS = 20
 """Of each kind."""
@@ -117,12 +118,12 @@ class PlantedTests(SynchronousTestCase):
         self.assert_found()
 
     def test_the_word_of_anyone(self) -> None:
-        self.patch(Standing, "gives_word_to", lambda standing, other: not standing.complete)
+        self.patch(Standing, "gives_word_to", lambda standing, other: bool(other.search) and not standing.complete)
         self.patch(Standing, "yields_to", lambda standing, other: other.activity > standing.activity)
         self.assert_found()
 
     def test_the_word_of_a_copy_that_was_active_later(self) -> None:
-        self.patch(Standing, "gives_word_to", lambda standing, other: standing.copy_id == other.noted and not standing.complete)
+        self.patch(Standing, "gives_word_to", lambda standing, other: standing.copy_id == other.noted != "" and not standing.complete)
         self.patch(Standing, "yields_to", lambda standing, other: other.activity > standing.activity)
         self.assert_found()
 

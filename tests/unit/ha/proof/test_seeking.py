@@ -98,7 +98,8 @@ class Broker:
         if standing is None:
             answer.errback(UnreachableError("nobody listens"))
         else:
-            answer.callback(standing.encode())
+            asked = Standing.decode(question)
+            answer.callback(replace(standing, word_for=standing.word_for or asked.search).encode())
         self.writer.run()
         return Standing.decode(question)
 
@@ -206,6 +207,9 @@ class WordTests(SeekingCase):
             broker = self.started()
             broker.reply(word)
             self.assertEqual((broker.told, broker.seeker.state), ([], "waiting to ask again"))
+        broker = self.started()
+        broker.reply(replace(given_up, word_for="an earlier search"))
+        self.assertEqual((broker.told, broker.seeker.state), ([], "waiting to ask again"))
         broker = self.started()
         broker.reply(replace(given_up, sequence=4))
         self.assertEqual(broker.told, [("refused", "other")])
@@ -393,6 +397,7 @@ class ActiveTests(SeekingCase):
         broker.writer.run()
         self.successResultOf(noted)
         self.assertTrue(broker.record.shared)
+        self.failureResultOf(broker.seeker.note(OTHER), CopyStateError)
         self.failureResultOf(broker.seeker.begin_copy(), CopyStateError)
 
     def test_it_hands_over_when_it_has_ceased(self) -> None:
