@@ -144,7 +144,9 @@ class Seeker:
     # --- requests of the owner
 
     def seek(self, purpose: Purpose) -> None:
-        """Seek the proof; :meth:`Owner.granted` or :meth:`Owner.refused` tells the end.  Ignored while it seeks already.
+        """Seek the proof; :meth:`Owner.granted` or :meth:`Owner.refused` tells the end.
+
+        Ignored while it seeks already, and while it gives itself up: then it is passive soon.
 
         :attr:`Purpose.GO_ON` is for an active broker at the moment when its replica does not answer any more; until it is granted nothing
         that is durable may be acknowledged.
