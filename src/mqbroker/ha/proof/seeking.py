@@ -96,6 +96,8 @@ class Seeker:
         self._lapse: Cancellable | None = None
         self._asked: Deferred[Any] = succeed(None)
         """The answer of the other copy."""
+        self._visit: Deferred[Any] = succeed(None)
+        """The visit by which the other copy gets the word of this one."""
         self._step = object()
         """Tells the answers that this step waits for from late ones."""
 
@@ -293,7 +295,7 @@ class Seeker:
         elif other.search and self._must_yield(other):
             # It may be that it cannot ask us.
             self._yield_to(other)
-            self.visit(noted.connector).addErrback(lambda _: None)
+            self._visit = self.visit(noted.connector).addErrback(lambda _: None)
         elif other.activity is Activity.ACTIVE and not own.preferred_to(other):
             self._refused(f"{who} goes on", other)
         elif other.copy_id == noted.copy_id and (other.sequence > own.sequence or (other.complete and not own.complete)):
@@ -408,6 +410,7 @@ class Seeker:
     def rest(self) -> None:
         self._state = passive.name
         self._end_search()
+        self._visit.cancel()
         self._serving = False
         self._keeper.fell_behind()
 
