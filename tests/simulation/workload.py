@@ -183,8 +183,11 @@ class Actor:
         return cleanly
 
     async def _ends(self, session: Session, what: str, close: Callable[[], Awaitable[None]]) -> bool:
-        """Was the connection there all the time?  Then the call was answered: the client logs only that it was not."""
-        connection, there = session.factory.connection, not session.closed
+        """Was the connection there all the time?  Then the call was answered: the client logs only that it was not.
+
+        A session that is not restored yet is closed without a word to the broker.
+        """
+        connection, there = session.factory.connection, not (session.closed or session.channel.locked)
         await self.call(what, close)
         return there and connection is not None and connection is session.factory.connection and connection.error is None
 
