@@ -34,7 +34,6 @@ class FileLargeBody:
         "_owner",
         "body_id",
         "durable",
-        "error",
         "finished",
         "holders",
         "path",
@@ -58,7 +57,6 @@ class FileLargeBody:
         """A stored message names it, or did."""
         self.finished = durable
         self.removed = False
-        self.error: OSError | None = None
         self.pending: deque[tuple[int, bytes]] = deque()
         """Chunks not written yet, with their offsets, in order."""
 
@@ -127,6 +125,8 @@ class LargeBodies:
         self._open: dict[FileLargeBody, File] = {}
         """Belongs to the disk writer; the one used last is the last one."""
         self._running = 0
+        self._error: OSError | None = None
+        """Of a write that failed, whose report may still be under way: what was to be written together with that one is missing, too."""
         self.in_flight = 0
         self.closed = False
 
@@ -163,7 +163,7 @@ class LargeBodies:
                 finally:
                     file.close()
             except OSError as error:
-                body.error = error
+                self._error = error
                 self._on_failure(error)
             return
         piece = offset, chunk
@@ -203,9 +203,11 @@ class LargeBodies:
         return b"".join(pieces)
 
     def sync_steps(self, body: FileLargeBody) -> list[Step]:
-        """What makes the body durable, to be run before a record that names it; nothing when that was done."""
-        if body.durable or not self._sync or not body.size:
+        """What makes the body whole and durable, to be run before a record that names it; nothing when that was done."""
+        if body.durable or not body.size:
             return []
+        if not self._sync:
+            return [self._check]
         body.durable = True
         return [partial(self._sync_file, body), partial(self._file_system.sync_directory, self._directory)]
 
@@ -252,6 +254,13 @@ class LargeBodies:
 
     def _write(self, body: FileLargeBody, pieces: list[tuple[int, bytes]]) -> None:
         """A step of the disk writer."""
+        try:
+            self._write_pieces(body, pieces)
+        except OSError as error:
+            self._error = error
+            raise
+
+    def _write_pieces(self, body: FileLargeBody, pieces: list[tuple[int, bytes]]) -> None:
         file = self._open.pop(body, None)
         try:
             if pieces:
@@ -259,8 +268,7 @@ class LargeBodies:
                     file = self._file_system.open(body.path)
                 for offset, chunk in pieces:
                     file.write(offset, chunk)
-        except OSError as error:
-            body.error = error
+        except OSError:
             if file is not None:
                 file.close()
             raise
@@ -285,11 +293,14 @@ class LargeBodies:
             self.flush()
 
     def _sync_file(self, body: FileLargeBody) -> None:
-        """A failed write of this body must not be followed by a record that names it, even if its report is still under way."""
-        if body.error is not None:
-            raise body.error
+        self._check()
         file = self._file_system.open(body.path)
         try:
             file.sync()
         finally:
             file.close()
+
+    def _check(self) -> None:
+        """No record may name a body after a failed write; a step of the disk writer."""
+        if self._error is not None:
+            raise self._error

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import errno
+from collections.abc import Callable
+from itertools import count
+from typing import Any
 from unittest import TestCase
+from unittest.mock import patch
 
 from mqbroker.messaging.message.message import Message
 from mqbroker.storage.files.largebodies import IN_FLIGHT_MAX, OPEN_FILES_MAX, FileLargeBody
 from mqclient.wire.message import CoreMessage
+from tests.support.disk import SimulatedFile
 from tests.unit.storage.support import LARGE, Rig, ids
 
 
@@ -211,6 +216,24 @@ class LargeBodyTests(TestCase):
         self.assertEqual(len(self.rig.failures), 1)
         self.assertEqual(ids(self.rig.crash()), [])
 
+    def test_chunks_that_a_failed_write_has_kept_back_are_missing_too(self) -> None:
+        """They were to be written together with one that fails: no record names their body, whether bodies are synced or not."""
+        for sync in (True, False):
+            for operation in (SimulatedFile.write, SimulatedFile.close):
+                self.rig = Rig(journal_datasync=sync)
+                self.rig.start()
+                self.queue = self.rig.queue()
+                self.rig.settle()
+                self.body(b"the disk writer is busy with this one")
+                self.body(b"that fails")
+                self.store(self.message(self.body(b"that is not tried")))
+                with patch.object(SimulatedFile, operation.__name__, _second_fails(operation)):
+                    self.rig.settle()
+                self.assertTrue(self.rig.store.failed)
+                self.assertEqual(len(self.rig.failures), 1)
+                self.rig.disk.end_process()
+                self.assertEqual(ids(self.rig.start()), [])
+
     def test_a_chunk_that_cannot_be_written_at_once_ends_the_store(self) -> None:
         body = self.rig.store.create_large_body(self.rig.store.next_id())
         body.append(bytes(IN_FLIGHT_MAX))
@@ -222,3 +245,15 @@ class LargeBodyTests(TestCase):
         body = self.body(b"x")
         with self.assertRaises(ValueError):
             body.append(b"y")
+
+
+def _second_fails(operation: Callable[..., object]) -> Callable[..., object]:
+    """The same operation of files, which fails when it is called for the second time."""
+    calls = count(1)
+
+    def failing(*args: Any) -> object:
+        if next(calls) == 2:
+            raise OSError(errno.ENOSPC, "full")
+        return operation(*args)
+
+    return failing
