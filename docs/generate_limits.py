@@ -42,6 +42,9 @@ OTHERS = {
     "mqbroker.storage.files.journal.journal.FRAME_CONTENT",
     "mqbroker.storage.files.journal.journal.LATE_WRITE_SECONDS",
     "mqbroker.storage.files.pages.reader.PIECE_SIZE",
+    "mqbroker.storage.mirror.copying.FILES_PER_STEP",
+    "mqbroker.storage.mirror.copying.PIECE",
+    "mqbroker.storage.mirror.copying.SYNC_BYTES",
     "mqclient.wire.frames.FRAME_SIZE_BEFORE_SESSION",
 }
 """Limits whose names do not end in ``_MAX``: sizes of steps, times, and what things count as."""

@@ -190,9 +190,6 @@ class MirroredFileSystem:
     def lock(self, path: str, patience: float = 0.0) -> FileLock | None:
         return self.inner.lock(path, patience)
 
-    def free_space(self, path: str) -> int:
-        return self.inner.free_space(path)
-
     def read(self, path: str, offset: int = 0, size: int = -1) -> bytes:
         return self.inner.read(path, offset, size)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import struct
+from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,6 +20,7 @@ from mqbroker.storage.mirror.changes import (
     MakeDirectory,
     Open,
     Sync,
+    SyncDirectory,
     Write,
     encode_change,
 )
@@ -78,6 +81,13 @@ class ChangeTests(SynchronousTestCase):
 
     def test_the_number_of_the_broken_change_is_told(self) -> None:
         self.assert_broken(OPENED + b"\xff", "at change 3")
+
+    def test_the_example_of_the_specification_is_one(self) -> None:
+        chapter = Path(__file__).resolve().parents[4] / "protocol-spec" / "19-replication.md"
+        lines = chapter.read_text(encoding="utf-8").partition("### Example")[2].splitlines()
+        raw = bytes.fromhex("".join(re.split(r"\s{3,}", line)[0] for line in lines if re.match(r"[0-9a-f]{2} ", line)))
+        journal = [MakeDirectory("journal"), Open(1, "journal/a"), Write(1, 0, b"hello"), Sync(1), Close(1), SyncDirectory("journal")]
+        self.assertEqual(list(ChangeDecoder().feed(raw)), [Begin(), *journal])
 
     def assert_broken(self, raw: bytes, text: str) -> None:
         decoder = ChangeDecoder()
