@@ -18,7 +18,7 @@ from mqbroker.storage.disk.nodelock import (
     STATE_PAUSED,
     NodeLock,
 )
-from mqbroker.storage.errors import FencedError, StorageError
+from mqbroker.storage.errors import FencedError, StorageError, StoreLockedError
 
 _STATES = (STATE_ACTIVE, STATE_FAILING_BACK, STATE_PAUSED, STATE_NOT_STARTED, STATE_FIRST_TIME)
 
@@ -174,10 +174,14 @@ class SharedFolder:
             raise FencedError(f"{self._directory}: the lock of {PRIMARY_LOCK_FILE} is lost")
         if not self._file_system.exists(join(self._directory, LOCK_FILE)):
             raise FencedError(f"{join(self._directory, LOCK_FILE)} is gone")
-        state = self._state()
-        if state not in (STATE_ACTIVE, STATE_FAILING_BACK):
-            # A former holder has stopped late.
-            self._lock.write_state(STATE_ACTIVE)
+        try:
+            state = self._state()
+            if state not in (STATE_ACTIVE, STATE_FAILING_BACK):
+                # A former holder has stopped late.
+                self._lock.write_state(STATE_ACTIVE)
+        except StoreLockedError:
+            # A broker that waits was held up, or lost its machine, in the middle of its look: that is no reason to end.
+            return False
         return state == STATE_FAILING_BACK
 
     # --- the end

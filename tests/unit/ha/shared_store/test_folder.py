@@ -158,6 +158,15 @@ class EndTests(FolderCase):
             folder.release()
             self.assertEqual(self.state.state(), STATE_ACTIVE)
 
+    def test_a_holder_goes_on_while_another_one_holds_the_lock_of_the_state(self) -> None:
+        folder = self.active()
+        held = self.disk.lock(LOCK)
+        assert held is not None
+        self.assertFalse(folder.watch())
+        held.release()
+        self.assertIs(self.folder().take_as_primary(), Found.HELD)
+        self.assertTrue(folder.watch())
+
     def test_a_former_holder_writes_no_state(self) -> None:
         former = self.active()
         self.disk.end_process()
