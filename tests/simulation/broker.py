@@ -9,9 +9,6 @@ import random
 from collections.abc import Callable, Collection
 from functools import partial
 from pathlib import Path
-from typing import Any
-
-from twisted.internet.defer import Deferred, succeed
 
 from mqbroker.config.instance.broker_settings import BrokerSettings
 from mqbroker.config.model.configuration import Configuration
@@ -30,6 +27,7 @@ from mqbroker.storage.files.filestore import FileStore
 from mqclient.core.runtime import Runtime
 from tests.simulation import accounts, damage
 from tests.simulation.damage import Damage
+from tests.simulation.listeners import Listeners
 from tests.simulation.model import Copy, Ledger
 from tests.simulation.network import Network
 from tests.simulation.phases import Aim, watch_phases
@@ -42,29 +40,6 @@ from tests.support.parts import make_parts
 
 COLOR = "color"
 GUARD_SECONDS = 3 * DISK_SCAN_MS / 1000
-
-
-class _Listeners:
-    """The way into a broker: its network."""
-
-    acceptors = ()
-
-    def __init__(self, server: Server, node: BrokerNode, process: Process) -> None:
-        self._server = server
-        self._node = node
-        self._network = node.network
-        self._process = process
-
-    def find(self, name: str) -> None:
-        """There are no acceptors to be managed."""
-
-    def open(self) -> None:
-        self._node.meet_trouble()
-        self._network.listen(self._process, self._server.connect)
-
-    def close(self) -> Deferred[Any]:
-        self._network.stop_listening()
-        return succeed(None)
 
 
 class BrokerNode:
@@ -290,7 +265,7 @@ class BrokerNode:
             disk_space=lambda folders: [DiskSpace("/data", self._free_space(), DISK_SIZE)],
             make_runtime=self.make_runtime,
             make_store=self._make_store,
-            make_listeners=lambda server: _Listeners(server, self, process),
+            make_listeners=lambda server: Listeners(server, self, process),
         )
 
     def _make_store(

@@ -41,6 +41,15 @@ class HeldUp:
 
 
 @dataclass(frozen=True, slots=True)
+class WaiterHeldUp:
+    """A broker that waits stands still for ``seconds`` in the middle of a look at the folder, the ``after``-th from ``at`` on."""
+
+    at: float
+    seconds: float
+    after: int
+
+
+@dataclass(frozen=True, slots=True)
 class LockLost:
     """The active broker loses its locks, and is not told.  ``downtime``: for so long there is nobody else who could take them."""
 
@@ -84,7 +93,7 @@ class FullFolder:
     room: int
 
 
-HaFault = OfNode | HeldUp | LockLost | PowerCut | AllKilled | Blocked | FullFolder
+HaFault = OfNode | HeldUp | WaiterHeldUp | LockLost | PowerCut | AllKilled | Blocked | FullFolder
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +117,8 @@ def draw(rng: random.Random, brokers: int) -> HaSchedule:
     timed += [OfNode(rng.randrange(ACTIVE, brokers), _of_one(rng)) for _ in range(rng.choice((0, 1, 1, 2)))]
     if rng.random() < 0.2:
         timed.append(LockLost(_time(rng), rng.choice((0.0, rng.uniform(1.5, HELD_UP_MAX)))))
+    if rng.random() < 0.2:
+        timed.append(WaiterHeldUp(_time(rng), rng.uniform(0.2, HELD_UP_MAX), rng.randrange(4)))
     if rng.random() < 0.1:
         timed.append(PowerCut(_time(rng)))
     if rng.random() < 0.15:
@@ -201,6 +212,11 @@ def _begin(fault: HaFault, world: World, group: Group, clients: Sequence[Process
                 node.stand_still(fault.seconds, False)
             else:
                 node.standstills.append(Standstill(fault.operation, fault.after, fault.seconds, fault.loses_locks, fault.stopping))
+        case WaiterHeldUp():
+            for each in group.nodes:
+                if each.waits:
+                    each.standstills.append(Standstill("read", fault.after, fault.seconds, False, False, waiting=True))
+                    break
         case LockLost():
             group.lose_locks(node)
             for other in group.nodes if fault.downtime else ():
@@ -227,6 +243,8 @@ def _of_node(fault: OfNode, world: World, group: Group, clients: Sequence[Proces
     node = _active(group) if fault.node == ACTIVE else group.nodes[fault.node]
     if isinstance(fault.fault, faults.SlowNetwork):
         group.fabric.last_trouble = max(group.fabric.last_trouble, world.now + fault.fault.seconds)
+    if isinstance(fault.fault, faults.SlowDisk):
+        node.is_slow(fault.fault.seconds)
     if isinstance(fault.fault, faults.Pause) and fault.fault.client < 0:
         node.stand_still(fault.fault.seconds, False)
         return

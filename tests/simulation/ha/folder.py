@@ -1,7 +1,7 @@
 """A folder that several machines share: how each process sees it, and what must be true of what they do to it.
 
-The judgement knows nothing of locks and states of brokers.  Who has written ``server.epoch`` last has the folder; all before are *former
-holders*, whatever they believe.
+The judgement knows nothing of locks and states of brokers.  The process that wrote ``server.epoch`` last has the folder; all before are
+*former holders*, whatever they believe.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from mqbroker.messaging.ports import Clock
 from mqbroker.storage.disk.diskwriter import Done, Step
 from mqbroker.storage.disk.epoch import EPOCH_FILE
 from mqbroker.storage.disk.nodelock import LOCK_FILE, STATE_ACTIVE
+from mqbroker.storage.files.folders import BINDINGS_MARK, JOURNAL_MARK
 from tests.simulation.world import World
 from tests.support.disk import Inode, SimulatedCrash, SimulatedDisk, SimulatedFile, SimulatedLock
 from tests.support.diskwriter import WriterInTurns
@@ -70,12 +71,18 @@ class FolderWatch:
 class FolderView(SimulatedDisk):
     """The folder as one life of one process sees it.
 
-    ``meet`` is called before each operation: the process may stand still there, or end.  ``turn`` is the last that this process has taken,
-    0 = it waits.
+    ``meet`` is called before each operation, with its name and a path: the process may stand still there, or end.  ``turn`` is
+    the last that this process has taken, 0 = it waits.
     """
 
     def __init__(
-        self, disk: SimulatedDisk, rng: random.Random, machine: str, name: str, watch: FolderWatch, meet: Callable[[str, str], object]
+        self,
+        disk: SimulatedDisk,
+        rng: random.Random,
+        machine: str,
+        name: str,
+        watch: FolderWatch,
+        meet: Callable[[str, str], object],
     ) -> None:
         super().__init__(rng, shared=disk, machine=machine)
         self.name = name
@@ -87,6 +94,8 @@ class FolderView(SimulatedDisk):
         self.gone = False
         """The process has ended: what is left of it does nothing any more."""
         self.lost_locks_at: float | None = None
+        self.met_held_state = False
+        """Has it found that another process, which may have stood still, holds the lock of the state?"""
         self._watch = watch
         self._meets = meet
         self.epoch = b""
@@ -138,8 +147,11 @@ class FolderView(SimulatedDisk):
         super().remove_directory(path)
 
     def lock(self, path: str, patience: float = 0.0) -> SimulatedLock | None:
+        """A lock that is held for a moment here is one of a process that stands still: waiting would not help."""
         self._meet("lock", path)
-        return super().lock(path, patience)
+        found = super().lock(path)
+        self.met_held_state |= found is None and path.endswith(f"/{LOCK_FILE}")
+        return found
 
     def write(self, inode: Inode, path: str, offset: int, data: bytes) -> None:
         self._meet("write", path)
@@ -150,7 +162,7 @@ class FolderView(SimulatedDisk):
             self._judge_state(data[:1])
         elif self._watch.is_former(self) and inode.maker > self.turn:
             self._violation(f"writes to {path}, which is not its own")
-        elif not self.turn:
+        elif not self.turn and not path.endswith((JOURNAL_MARK, BINDINGS_MARK)):
             self._violation(f"writes to {path}, although it has not taken the folder")
         super().write(inode, path, offset, data)
 

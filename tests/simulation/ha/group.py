@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from mqbroker.messaging.ports import Clock
 from mqclient.wire.primitives import TransportConfiguration
@@ -57,8 +58,8 @@ class Group:
         """The disk that the broker is on."""
         raise NotImplementedError
 
-    def make_disk(self, node: HaNode, process: Process, meet: Callable[[str, str], object]) -> SimulatedDisk:
-        """The disk as the process that begins now sees it; ``meet`` is to be called before each operation, with its name and a path."""
+    def make_disk(self, node: HaNode, process: Process) -> SimulatedDisk:
+        """The disk as the process that begins now sees it."""
         raise NotImplementedError
 
     def make_writer(self, node: HaNode, in_turn: Callable[..., object], clock: Clock, delay: Callable[[], float]) -> WriterInTurns:
@@ -159,9 +160,9 @@ class SharedStoreGroup(Group):
     def disk_of(self, node: HaNode) -> SimulatedDisk:
         return self.disk
 
-    def make_disk(self, node: HaNode, process: Process, meet: Callable[[str, str], object]) -> SimulatedDisk:
+    def make_disk(self, node: HaNode, process: Process) -> SimulatedDisk:
         generator = node.generator(f"disk of life {node.starts}")
-        view = self.views[node.number] = FolderView(self.disk, generator, node.name, process.name, self.watch, meet)
+        view = self.views[node.number] = FolderView(self.disk, generator, node.name, process.name, self.watch, partial(node.meet, process))
         view.capacity = self.disk.capacity
         return view
 
@@ -169,12 +170,13 @@ class SharedStoreGroup(Group):
         return self.views[node.number]
 
     def make_writer(self, node: HaNode, in_turn: Callable[..., object], clock: Clock, delay: Callable[[], float]) -> WriterInTurns:
-        known = [0]
+        known = 0
 
         def reported() -> None:
+            nonlocal known
             store, view = node.store, self.view(node)
-            if store.synced > known[0] and not store.failed:
-                known[0] = store.synced
+            if store.synced > known and not store.failed:
+                known = store.synced
                 self.watch.acknowledged(view)
                 self._check_lock(node, view)
 
@@ -183,8 +185,9 @@ class SharedStoreGroup(Group):
     def _check_lock(self, node: HaNode, view: FolderView) -> None:
         """A lock that is lost, and that nobody else has, is missed soon."""
         since = view.lost_locks_at
-        undisturbed = since is not None and node.stands_still_until <= since and node.slow_disk == 1.0
-        if since is not None and undisturbed and self.world.now - since > UNNOTICED_SECONDS:
+        if since is None or max(node.stands_still_until, node.slow_until) > since:
+            return
+        if self.world.now - since > UNNOTICED_SECONDS:
             self.world.violation(f"{view.name} acknowledges work {self.world.now - since:.1f} s after its lock was lost")
 
     def lose_power(self) -> None:
@@ -215,8 +218,8 @@ class SharedStoreGroup(Group):
 
     def may_fail(self, node: HaNode, reason: str) -> bool:
         view = self.view(node)
-        taken = self.watch.is_former(view) or view.lost_locks_at is not None
-        return taken or any(other.stands_still_until >= self.world.now - 1.0 for other in self.nodes if other is not node)
+        held = view.met_held_state and not node.has_served
+        return held or self.watch.is_former(view) or view.lost_locks_at is not None
 
     def is_gone(self, node: HaNode) -> None:
         self.view(node).gone = True

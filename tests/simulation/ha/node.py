@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,7 +38,7 @@ INTERNAL = ("$.artemis.internal", "activemq.notifications", "notif.", "activemq.
 class Standstill:
     """The process stands still for ``seconds`` before its disk operation number ``after`` of this kind, and may lose its locks then.
 
-    ``stopping``: only one that stops in order does.
+    ``stopping``: only one that stops in order does.  ``waiting``: only one that waits does, and not the one that holds the place.
     """
 
     operation: str
@@ -47,6 +46,7 @@ class Standstill:
     seconds: float
     loses_locks: bool
     stopping: bool
+    waiting: bool = False
 
 
 class HaNode(BrokerNode):
@@ -59,8 +59,12 @@ class HaNode(BrokerNode):
         self.plan = group.settings
         self.standstills: list[Standstill] = []
         self.stands_still_until = 0.0
+        self.slow_until = 0.0
+        """Until then it may be slow to look at its lock."""
         self._in_the_middle = False
         """Does it stand still in the middle of an event?"""
+        self.has_served = False
+        """Has its process been active?"""
 
     # --- what it is made of
 
@@ -70,9 +74,9 @@ class HaNode(BrokerNode):
     def make_process(self) -> Process:
         """With a view of the disk of its own: what is left of an earlier one does nothing any more."""
         skew = self.group.plan.skews[self.number]
-        self._in_the_middle = False
+        self._in_the_middle = self.has_served = False
         process = HostProcess(self.world, f"{self.name} life {self.starts}", self._clock_rng, self.name, skew)
-        self.disk = self.group.make_disk(self, process, partial(self._meet, process))
+        self.disk = self.group.make_disk(self, process)
         self.disk.on_crash = self._power_lost
         self._failures_known = self.disk.failures
         return process
@@ -124,6 +128,7 @@ class HaNode(BrokerNode):
     def became_active(self, process: Process) -> None:
         if process is self.process and process.alive:
             super().became_active(process)
+            self.has_served = True
             self.group.became_active(self)
 
     def _start_life(self) -> None:
@@ -158,16 +163,21 @@ class HaNode(BrokerNode):
         """Nothing of the process runs for a while; ``in_the_middle`` of an event others go on meanwhile."""
         process = self.process
         self.world.note(f"{process.name} stands still for {seconds:.3f} s")
+        self.stands_still_until = max(self.stands_still_until, self.world.now + seconds)
         process.pause(seconds)
-        self.stands_still_until = process.paused_until
-        if in_the_middle:
-            self._in_the_middle = True
-            self.world.run(seconds)
-            if process is self.process:
-                self._in_the_middle = False
-            self.world.note(f"{process.name} {'goes on' if process.alive else 'is no more'}")
+        if not in_the_middle:
+            return
+        self._in_the_middle = True
+        self.world.run(seconds)
+        if process is self.process:
+            self._in_the_middle = False
+        self.world.note(f"{process.name} {'goes on' if process.alive else 'is no more'}")
 
-    def _meet(self, process: Process, operation: str, path: str) -> None:
+    def is_slow(self, seconds: float) -> None:
+        """Its disk is, and then does what has gathered."""
+        self.slow_until = max(self.slow_until, self.world.now + 2 * seconds)
+
+    def meet(self, process: Process, operation: str, path: str) -> None:
         """The process is about to do that on its disk."""
         if process is not self.process or not self.running:
             return
@@ -183,8 +193,9 @@ class HaNode(BrokerNode):
                     return
 
     def _is_meant(self, standstill: Standstill) -> bool:
-        holds = self.group.holds(self)
-        return holds and (self.process.stopping or not standstill.stopping)
+        if standstill.waiting == self.group.holds(self):
+            return False
+        return self.process.stopping or not standstill.stopping
 
     def heal(self) -> None:
         super().heal()

@@ -115,6 +115,8 @@ class HaSimulation:
         for actor in self.actors:
             actor.start()
         world.run(faults.HEALED_AT)
+        if world.violations:
+            return
         self.group.heal()
         world.note("everything is healed")
         steps: tuple[Callable[[], bool], ...] = (

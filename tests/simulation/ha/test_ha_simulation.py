@@ -7,7 +7,7 @@ from typing import get_args
 
 from mqbroker.process.forms import running_form
 from tests.simulation import faults, plants
-from tests.simulation.ha.faults import AllKilled, Blocked, FullFolder, HeldUp, LockLost, PowerCut
+from tests.simulation.ha.faults import AllKilled, Blocked, FullFolder, HeldUp, LockLost, PowerCut, WaiterHeldUp
 from tests.simulation.ha.run import simulate_ha
 from tests.simulation.many import run_many
 from tests.simulation.plants import HA_PLANTS
@@ -17,7 +17,7 @@ PLANT_SEEDS = range(1, 301)
 FIRST = PLANT_SEEDS[:8]
 """Some plants are found by one of these: sooner than other processes begin."""
 REPLAYED = 8
-OF_THE_GROUP = (AllKilled, Blocked, FullFolder, HeldUp, LockLost, PowerCut)
+OF_THE_GROUP = (AllKilled, Blocked, FullFolder, HeldUp, LockLost, PowerCut, WaiterHeldUp)
 NOT_HERE = (faults.ClockStep, faults.Damage, faults.FillingDisk, faults.FullDisk)
 """What one broker alone is enough for; clocks of the brokers are wrong all the time instead, and they have one disk."""
 FAULTS = sorted({kind.__name__ for kind in (*OF_THE_GROUP, *get_args(faults.Fault)) if kind not in NOT_HERE} | {"Cut"})
