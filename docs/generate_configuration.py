@@ -14,6 +14,7 @@ from mqbroker.config.model.cluster import (
     DiscoveryGroupConfiguration,
     DivertConfiguration,
     GroupingHandlerConfiguration,
+    ReplicationConfiguration,
     ScaleDownConfiguration,
     SharedStoreConfiguration,
 )
@@ -125,12 +126,16 @@ DEFAULTS: dict[str, object] = {
     "bridge": BridgeConfiguration("", ""),
     "grouping-handler": GroupingHandlerConfiguration("", local=True),
     "scale-down": ScaleDownConfiguration(),
-    "primary": SharedStoreConfiguration(backup=False),
-    "backup": SharedStoreConfiguration(backup=True),
-    "master": SharedStoreConfiguration(backup=False),
-    "slave": SharedStoreConfiguration(backup=True),
+    "shared-store/primary": SharedStoreConfiguration(backup=False),
+    "shared-store/backup": SharedStoreConfiguration(backup=True),
+    "shared-store/master": SharedStoreConfiguration(backup=False),
+    "shared-store/slave": SharedStoreConfiguration(backup=True),
+    "replication/primary": ReplicationConfiguration(backup=False),
+    "replication/backup": ReplicationConfiguration(backup=True),
+    "replication/master": ReplicationConfiguration(backup=False),
+    "replication/slave": ReplicationConfiguration(backup=True),
 }
-"""By block: where its defaults are."""
+"""By block, or by the one around it and its own name: where its defaults are."""
 
 INHERITED = {"queue": "as the address settings"}
 
@@ -183,7 +188,8 @@ def _inside(block: Block, path: str) -> list[str]:
     if items:
         attributes = {item.name for item in block.attributes}
         lines += [f"In `{path}`:", ""]
-        lines += [_table(items, DEFAULTS.get(block.name), attributes, INHERITED.get(block.name, "")), ""]
+        defaults = DEFAULTS.get(block.name) or DEFAULTS.get("/".join(path.split("/")[-2:]))
+        lines += [_table(items, defaults, attributes, INHERITED.get(block.name, "")), ""]
     for child in block.children:
         if isinstance(child, Block):
             inner = f"{path}/{child.name}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from itertools import combinations
 from typing import Any
@@ -16,10 +16,12 @@ from mqbroker.config.model.cluster import (
     DiscoveryGroupConfiguration,
     DivertConfiguration,
     GroupingHandlerConfiguration,
+    ReplicationConfiguration,
     ScaleDownConfiguration,
     SharedStoreConfiguration,
     TransformerConfiguration,
 )
+from mqbroker.config.model.cluster_elements import REPLICATION_REFUSED
 from mqbroker.config.model.configuration import DEFAULT_CLUSTER_PASSWORD, DEFAULT_CLUSTER_USER, Configuration
 from mqbroker.config.problems import Findings, did_you_mean
 from mqbroker.config.schema.values import BOOLEAN
@@ -159,20 +161,52 @@ class _Assembly:
         for name, policy in content.inside:
             if name == "shared-store":
                 self._shared_store(policy)
+            if name == "replication":
+                self._replication(policy)
             for scale_down in policy.all("scale-down"):
                 self._scale_down(scale_down)
 
-    def _shared_store(self, content: Content) -> None:
-        names = ", ".join(name for name, _ in content.inside)
+    def _role(self, content: Content, policy: str) -> tuple[bool, Content] | None:
+        """Is it a backup, and what is said of it; None after an error."""
         if len(content.inside) != 1:
-            self._error(content.place, f"<shared-store> holds {names or 'nothing'}: expected primary or backup")
-            return
+            names = ", ".join(name for name, _ in content.inside)
+            self._error(content.place, f"<{policy}> holds {names or 'nothing'}: expected primary or backup")
+            return None
         ((name, role),) = content.inside
+        return name in ("backup", "slave"), role
+
+    def _shared_store(self, content: Content) -> None:
+        found = self._role(content, "shared-store")
+        if found is None:
+            return
+        backup, role = found
         if not self._configuration.persistence_enabled:
             self._error(content.place, "<shared-store> needs persistence-enabled: without a journal there is nothing to share")
-        self._configuration.shared_store = SharedStoreConfiguration(
-            name in ("backup", "slave"), **_known(SharedStoreConfiguration, role.values)
-        )
+        self._configuration.shared_store = SharedStoreConfiguration(backup, **_known(SharedStoreConfiguration, role.values))
+
+    def _replication(self, content: Content) -> None:
+        if REPLICATION_REFUSED:
+            self._error(content.place, f"<replication> cannot be used: {REPLICATION_REFUSED}")
+            return
+        found = self._role(content, "replication")
+        if found is None:
+            return
+        backup, role = found
+        if not self._configuration.persistence_enabled:
+            self._error(content.place, "<replication> needs persistence-enabled: without a journal there is nothing to copy")
+        known = [each.name for each in self._configuration.cluster_connections]
+        if not known:
+            self._error(content.place, "<replication> needs a cluster-connection, by which primary and backup find each other")
+        else:
+            self._known_cluster(role, "replication", known)
+        self._configuration.replication = ReplicationConfiguration(backup, **_known(ReplicationConfiguration, role.values))
+
+    def _known_cluster(self, content: Content, shown: str, known: Sequence[str]) -> None:
+        """Report a cluster-name that no cluster connection has."""
+        cluster = content.values.get("cluster_name")
+        if cluster is not None and cluster not in known:
+            near = nearest_name(cluster, known) or ", ".join(known) or "none"
+            self._error(content.at("cluster_name"), f"{shown}: there is no cluster-connection {cluster}; expected: {near}")
 
     def _scale_down(self, content: Content) -> None:
         if content.text is not None:
@@ -184,11 +218,7 @@ class _Assembly:
         values = _known(ScaleDownConfiguration, content.values)
         values["connectors"] = self._connectors(content, "connectors", "scale-down") or ()
         self._discovery_group(content, values, "scale-down", "connectors")
-        cluster = values.get("cluster_name")
-        known = [each.name for each in self._configuration.cluster_connections]
-        if cluster is not None and cluster not in known:
-            near = nearest_name(cluster, known) or ", ".join(known) or "none"
-            self._error(content.at("cluster_name"), f"scale-down: there is no cluster-connection {cluster}; expected: {near}")
+        self._known_cluster(content, "scale-down", [each.name for each in self._configuration.cluster_connections])
         self._configuration.scale_down = ScaleDownConfiguration(**values)
 
     # --- parts of blocks

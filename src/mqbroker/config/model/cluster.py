@@ -170,3 +170,31 @@ class SharedStoreConfiguration:
     wait_for_activation: bool = True
     allow_failback: bool = True
     restart_backup: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicationConfiguration:
+    """A primary and a backup, each with a copy of the journal.  ``backup``: this one waits for a primary that it can copy.
+
+    ``group_name`` and ``cluster_name`` (None: the default cluster connection) say who may pair.  Of former journals
+    ``max_saved_replicated_journals_size`` are kept, -1 = all.  Times are in milliseconds, but ``quorum_vote_wait`` in seconds.
+    ``check_for_active_server`` (of a primary) and ``vote_on_replication_failure`` ask for a proof before the start, and after the loss of
+    the replica; None = as true.  ``quorum_size`` is the least number of voters that must agree, -1 = a majority.  ``allow_failback`` and
+    ``restart_backup`` are for a backup.
+    """
+
+    backup: bool
+    group_name: str | None = None
+    cluster_name: str | None = None
+    max_saved_replicated_journals_size: int = 2
+    check_for_active_server: bool | None = None
+    initial_replication_sync_timeout: int = 30000
+    vote_on_replication_failure: bool | None = None
+    quorum_size: int = -1
+    vote_retries: int = 12
+    vote_retry_wait: int = 5000
+    quorum_vote_wait: int = 30
+    retry_replication_wait: int | None = None
+    """None: as long as ``vote_retry_wait``."""
+    allow_failback: bool = False
+    restart_backup: bool = True

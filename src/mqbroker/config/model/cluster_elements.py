@@ -9,6 +9,8 @@ from mqbroker.config.schema import values as kinds
 from mqbroker.config.schema.model import Block, Item, Support, flag, honoured, quiet
 
 NO_HA = "this kind of high availability is not there yet: nothing would take over, and a backup would start as a second active broker"
+REPLICATION_REFUSED = NO_HA
+"""Why ``replication`` stops the start; empty once it does not."""
 NO_EFFECT = "without effect in current Artemis too"
 
 BALANCING = kinds.choice("OFF", "STRICT", "ON_DEMAND", "OFF_WITH_REDISTRIBUTION")
@@ -267,6 +269,19 @@ def _refused(name: str, description: str, inside: str, reason: str = NO_HA) -> B
     return Block(name, description, support=Support.REFUSED, reason=reason, text=kinds.OPTIONAL_TEXT, inside=tuple(inside.split()))
 
 
+BACKUP_SCALE_DOWN = _refused(
+    "scale-down",
+    "A backup takes over only to give the messages to another broker.",
+    "enabled commit-interval group-name scale-down-group-name cluster-name scale-down-clustername discovery-group-ref "
+    "@discovery-group-name connectors connector-ref",
+    "scale-down of a backup is not there yet: the messages would stay here",
+)
+COLOCATED = _refused(
+    "colocated",
+    "A broker with a backup of another one in the same process.",
+    "request-backup backup-request-retries backup-request-retry-interval max-backups backup-port-offset excludes connector-ref primary "
+    "backup master slave",
+)
 FAILOVER_ON_SHUTDOWN = flag("failover-on-shutdown", "A backup takes over also after an orderly stop.", beans=("failoverOnServerShutdown",))
 SHARED_PRIMARY = Block(
     "primary",
@@ -284,13 +299,7 @@ SHARED_BACKUP = Block(
         flag("allow-failback", "Give way to a primary that is back and has announced itself in the cluster."),
         flag("restart-backup", "Be a backup again then; false: stop."),
         quiet("failback-delay", kinds.LONG, "Old.", NO_EFFECT),
-        _refused(
-            "scale-down",
-            "A backup takes over only to give the messages to another broker.",
-            "enabled commit-interval group-name scale-down-group-name cluster-name scale-down-clustername discovery-group-ref "
-            "@discovery-group-name connectors connector-ref",
-            "scale-down of a backup is not there yet: the messages would stay here",
-        ),
+        BACKUP_SCALE_DOWN,
     ),
 )
 SHARED_STORE = Block(
@@ -301,12 +310,73 @@ SHARED_STORE = Block(
         SHARED_BACKUP,
         replace(SHARED_PRIMARY, name="master", instead="primary"),
         replace(SHARED_BACKUP, name="slave", instead="backup"),
-        _refused(
-            "colocated",
-            "A broker with a backup of another one in the same process.",
-            "request-backup backup-request-retries backup-request-retry-interval max-backups backup-port-offset excludes primary backup "
-            "master slave",
-        ),
+        COLOCATED,
+    ),
+)
+MANAGER = _refused(
+    "manager",
+    "Something outside of the cluster says who is active.",
+    "class-name properties property @key @value",
+    "lock managers are not there yet: nobody would say who is active",
+)
+PAIRING: tuple[Item | Block, ...] = (
+    honoured("group-name", kinds.FILLED_TEXT, "A backup with a group name pairs only with a primary of the same one."),
+    honoured("cluster-name", kinds.FILLED_TEXT, "The cluster connection by which the two find each other; the default one unless set."),
+    honoured(
+        "max-saved-replicated-journals-size",
+        kinds.integer(0, kinds.INT_MAX, -1),
+        "How many former journals a replica keeps, each in a folder `oldreplica.n`; -1 all of them.",
+    ),
+    honoured("initial-replication-sync-timeout", kinds.POSITIVE, "How long a copy that is complete may take to be in sync."),
+    flag(
+        "vote-on-replication-failure",
+        "After the loss of the replica, go on only with a proof that no other copy can be active; absent: as true.",
+    ),
+    honoured("quorum-size", kinds.integer(1, kinds.INT_MAX, -1), "Voters that must agree at least; -1 a majority of all."),
+    honoured(
+        "vote-retries", kinds.integer(0, kinds.INT_MAX), "How often the voters are asked before the replica looks for a primary again."
+    ),
+    honoured("vote-retry-wait", kinds.integer(0, kinds.LONG_MAX), "Between two of these times."),
+    honoured("quorum-vote-wait", kinds.integer(1, kinds.INT_MAX), "Seconds that the voters have for their answer."),
+    honoured(
+        "retry-replication-wait",
+        kinds.integer(0, kinds.LONG_MAX),
+        "Between two rounds of looking for a primary; vote-retry-wait unless set.",
+    ),
+    MANAGER,
+)
+ACTIVE_CHECK = flag("check-for-active-server", "Start only with a proof that no other copy is active; absent: as true.")
+REPLICATED_PRIMARY = Block(
+    "primary",
+    "Is active, and sends its writes to a replica.",
+    children=(
+        *PAIRING,
+        ACTIVE_CHECK,
+        replace(ACTIVE_CHECK, name="check-for-live-server", instead="check-for-active-server", field="check_for_active_server"),
+        _refused("coordination-id", "Brokers of which each may be the primary.", "", "lock managers are not there yet: it is for them"),
+    ),
+)
+REPLICATED_BACKUP = Block(
+    "backup",
+    "Has a copy of the journal of a primary, and takes over when that is gone.",
+    children=(
+        *PAIRING,
+        flag("allow-failback", "Give way to the primary that is back, once it has a copy."),
+        flag("restart-backup", "Be a backup again then; false: stop."),
+        quiet("failback-delay", kinds.LONG, "Old.", NO_EFFECT),
+        BACKUP_SCALE_DOWN,
+    ),
+)
+REPLICATION = Block(
+    "replication",
+    "A backup has a copy of the journal." + (f" **refused**: {REPLICATION_REFUSED}." if REPLICATION_REFUSED else ""),
+    children=(
+        REPLICATED_PRIMARY,
+        REPLICATED_BACKUP,
+        replace(REPLICATED_PRIMARY, name="master", instead="primary"),
+        replace(REPLICATED_BACKUP, name="slave", instead="backup"),
+        COLOCATED,
+        MANAGER,
     ),
 )
 HA_POLICY = Block(
@@ -315,15 +385,7 @@ HA_POLICY = Block(
     children=(
         Block("primary-only", "Nobody takes over.", children=(SCALE_DOWN,)),
         Block("live-only", "Nobody takes over.", children=(SCALE_DOWN,), instead="primary-only"),
-        _refused(
-            "replication",
-            "A backup has a copy of the journal.",
-            "primary master backup slave colocated group-name cluster-name max-saved-replicated-journals-size check-for-live-server "
-            "check-for-active-server initial-replication-sync-timeout vote-on-replication-failure quorum-size vote-retries vote-retry-wait "
-            "quorum-vote-wait retry-replication-wait manager class-name properties property @key @value coordination-id restart-backup "
-            "allow-failback failback-delay request-backup backup-request-retries backup-request-retry-interval max-backups "
-            "backup-port-offset excludes connector-ref",
-        ),
+        REPLICATION,
         SHARED_STORE,
     ),
 )

@@ -19,6 +19,7 @@ from mqbroker.config.model.cluster import (
     DiscoveryGroupConfiguration,
     DivertConfiguration,
     GroupingHandlerConfiguration,
+    ReplicationConfiguration,
     ScaleDownConfiguration,
     SharedStoreConfiguration,
 )
@@ -266,6 +267,7 @@ class Configuration:
     grouping_handler: GroupingHandlerConfiguration | None = None
     scale_down: ScaleDownConfiguration | None = None
     shared_store: SharedStoreConfiguration | None = None
+    replication: ReplicationConfiguration | None = None
 
     @property
     def joins_others(self) -> bool:

@@ -418,7 +418,8 @@ class RefusedTests(ConfigurationTestCase):
                 "<ha-policy><primary-only><scale-down><cluster-name>x</cluster-name></scale-down></primary-only></ha-policy>",
                 "there is no cluster-connection x; expected: none",
             ),
-            ("<ha-policy><primary-only/><replication/></ha-policy>", "high availability is not there yet"),
+            ("<ha-policy><primary-only/><replication/></ha-policy>", "<ha-policy> holds primary-only, replication: expected one of them"),
+            ("<ha-policy><replication><primary/></replication></ha-policy>", "high availability is not there yet"),
             ("<ha-policy><shared-store/></ha-policy>", "<shared-store> holds nothing: expected primary or backup"),
             ("<ha-policy><shared-store><primary/><slave/></shared-store></ha-policy>", "<shared-store> holds primary, slave: expected"),
             ("<ha-policy><shared-store><colocated/></shared-store></ha-policy>", "<colocated> cannot be used: this kind of high avail"),
@@ -630,7 +631,7 @@ class PropertyTests(ConfigurationTestCase):
                 "scale-down of a backup is not there yet",
             ),
             ("", "HAPolicyConfiguration=-", "expected PRIMARY_ONLY, SHARED_STORE_PRIMARY"),
-            ("", "HAPolicyConfiguration=REPLICATION_PRIMARY_LOCK_MANAGER", "high availability is not there yet"),
+            ("", "HAPolicyConfiguration=REPLICATION_PRIMARY_LOCK_MANAGER", "lock managers are not there yet"),
             ("", "HAPolicyConfiguration=REPLICATION_PRIMARY_QUORUM_VOTING", "high availability is not there yet"),
         ):
             with self.subTest(line=line):

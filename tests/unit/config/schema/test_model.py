@@ -37,6 +37,7 @@ class ItemTests(TableCase):
             "role_mapping",
             "scale_down",
             "shared_store",
+            "replication",
         }
         known = {item.target for item in CORE.items()} | blocks
         self.assertEqual({field.name for field in fields(Configuration)} - known, set())

@@ -1,0 +1,102 @@
+"""Replication in broker.xml: what each form of the chapter on high availability means, or why it stops the start."""
+
+from __future__ import annotations
+
+from mqbroker.config.broker_xml import cluster_assembly
+from mqbroker.config.model.cluster import ReplicationConfiguration
+from tests.unit.config.broker_xml.test_cluster_assembly import connection, connections
+from tests.unit.config.test_parse import ConfigurationTestCase
+
+CLUSTER = connections(connection(""))
+MANAGER = """<manager>
+<class-name>org.foo.MyQuorumVotingPlugin</class-name>
+<properties>
+<property key="property1" value="value1"/>
+<property key="property2" value="value2"/>
+</properties>
+</manager>"""
+
+
+def policy(inside: str) -> str:
+    return f"{CLUSTER}<ha-policy><replication>{inside}</replication></ha-policy>"
+
+
+class ReplicationCase(ConfigurationTestCase):
+    def setUp(self) -> None:
+        super().setUp()
+        self.patch(cluster_assembly, "REPLICATION_REFUSED", "")
+
+
+class ReplicationTests(ReplicationCase):
+    def test_what_the_chapter_shows(self) -> None:
+        for inside, expected in (
+            ("<primary/>", ReplicationConfiguration(False)),
+            ("<backup/>", ReplicationConfiguration(True)),
+            ("<backup><allow-failback>true</allow-failback></backup>", ReplicationConfiguration(True, allow_failback=True)),
+            (
+                "<primary><check-for-active-server>true</check-for-active-server></primary>",
+                ReplicationConfiguration(False, check_for_active_server=True),
+            ),
+            ("<primary><group-name>fish</group-name></primary>", ReplicationConfiguration(False, "fish")),
+            ("<backup><group-name>bird</group-name></backup>", ReplicationConfiguration(True, "bird")),
+        ):
+            with self.subTest(inside=inside):
+                self.assertEqual(self.configured(policy(inside)).replication, expected)
+
+    def test_every_element(self) -> None:
+        both = (
+            "<group-name>g</group-name><cluster-name>c</cluster-name>"
+            "<max-saved-replicated-journals-size>-1</max-saved-replicated-journals-size>"
+            "<initial-replication-sync-timeout>1</initial-replication-sync-timeout>"
+            "<vote-on-replication-failure>false</vote-on-replication-failure><quorum-size>2</quorum-size><vote-retries>3</vote-retries>"
+            "<vote-retry-wait>4</vote-retry-wait><quorum-vote-wait>5</quorum-vote-wait><retry-replication-wait>6</retry-replication-wait>"
+        )
+        check = "<check-for-active-server>false</check-for-active-server>"
+        found = self.configured(policy(f"<primary>{both}{check}</primary>")).replication
+        self.assertEqual(found, ReplicationConfiguration(False, "g", "c", -1, False, 1, False, 2, 3, 4, 5, 6))
+        own = "<allow-failback>true</allow-failback><restart-backup>false</restart-backup><failback-delay>9</failback-delay>"
+        found = self.configured(policy(f"<backup>{both}{own}</backup>")).replication
+        self.assertEqual(found, ReplicationConfiguration(True, "g", "c", -1, None, 1, False, 2, 3, 4, 5, 6, True, False))
+
+    def test_old_names(self) -> None:
+        for old, new in (("master", "primary"), ("slave", "backup")):
+            loaded = self.load(policy(f"<{old}/>"))
+            self.assertEqual(loaded.configuration.replication, ReplicationConfiguration(new == "backup"))
+            self.assertIn(f"<{old}> is an old element: write <{new}>", str(loaded.warnings[0]))
+        loaded = self.load(policy("<primary><check-for-live-server>true</check-for-live-server></primary>"))
+        self.assertEqual(loaded.configuration.replication, ReplicationConfiguration(False, check_for_active_server=True))
+        self.assertIn("write check-for-active-server", str(loaded.warnings[0]))
+
+    def test_what_is_refused_by_name(self) -> None:
+        colocated = "<request-backup>true</request-backup><max-backups>1</max-backups><primary/><backup/>"
+        excludes = "<excludes><connector-ref>remote-connector</connector-ref></excludes>"
+        for inside, expected in (
+            (f"<primary>{MANAGER}</primary>", "<manager> cannot be used: lock managers are not there yet"),
+            (f"<backup>{MANAGER}<allow-failback>true</allow-failback></backup>", "<manager> cannot be used: lock managers"),
+            (f"{MANAGER}<primary/>", "<manager> cannot be used: lock managers"),
+            ("<primary><coordination-id>peer-journal-001</coordination-id></primary>", "<coordination-id> cannot be used: lock managers"),
+            (f"<colocated>{colocated}</colocated>", "<colocated> cannot be used: this kind of high availability is not there yet"),
+            (f"<colocated>{excludes}</colocated>", "<colocated> cannot be used"),
+            ("<backup><scale-down/></backup>", "<scale-down> cannot be used: scale-down of a backup is not there yet"),
+            ("<primary><allow-failback>true</allow-failback></primary>", "<allow-failback> is not an element of <primary>"),
+            ("", "<replication> holds nothing: expected primary or backup"),
+            ("<primary/><backup/>", "<replication> holds primary, backup: expected primary or backup"),
+            ("<primary><quorum-size>0</quorum-size></primary>", "<quorum-size>: '0' is not valid"),
+            (
+                "<primary><initial-replication-sync-timeout>0</initial-replication-sync-timeout></primary>",
+                "<initial-replication-sync-timeout>: '0' is not valid",
+            ),
+            (
+                "<backup><max-saved-replicated-journals-size>-2</max-saved-replicated-journals-size></backup>",
+                "<max-saved-replicated-journals-size>: '-2' is not valid",
+            ),
+            ("<backup><cluster-name>d</cluster-name></backup>", "replication: there is no cluster-connection d; expected: c"),
+        ):
+            with self.subTest(inside=inside):
+                self.assertIn(expected, self.errors(policy(inside))[0])
+
+    def test_what_replication_needs(self) -> None:
+        alone = "<ha-policy><replication><primary/></replication></ha-policy>"
+        self.assertIn("<replication> needs a cluster-connection", self.errors(alone)[0])
+        memory = "<persistence-enabled>false</persistence-enabled>"
+        self.assertIn("<replication> needs persistence-enabled", self.errors(memory + policy("<primary/>"))[0])
