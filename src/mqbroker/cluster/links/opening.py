@@ -24,12 +24,16 @@ LINK_SETTINGS = LocatorSettings(
 """The common settings of connections between brokers, which are tried once and end when they fail: their owners try again."""
 
 
-async def show_password(connection: Connection, credentials: ClusterCredentials) -> None:
-    """Show the cluster's password to the other broker.  Raises ClusterSecurityError when it refuses it."""
-    request = ClusterConnect(credentials.user, credentials.password)
+async def show_password(connection: Connection, credentials: ClusterCredentials, product: str | None = None) -> str | None:
+    """Show the cluster's password to the other broker.  Raises ClusterSecurityError when it refuses it.
+
+    Returns the product of the other broker if ``product``, that of this one, is told, and the other one knows the question.
+    """
+    request = ClusterConnect(credentials.user, credentials.password, product, int(product is not None))
     reply: ClusterConnectReply = await connection.cluster_channel.call(request, ClusterConnectReply)
     if not reply.authorized:
         raise ClusterSecurityError(f"the broker at {describe(connection.connector)} refuses the cluster user and password")
+    return reply.product
 
 
 class LossListener:

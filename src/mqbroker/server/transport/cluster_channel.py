@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 WRONG_PASSWORDS_MAX = 10
 """Wrong cluster passwords on one connection; after that it is closed."""
 
+PRODUCT = "mqbroker"
+"""By this word brokers of this kind know each other; a Java broker neither asks for it nor says it."""
+
 log = Logger(namespace="mqbroker.cluster")
 
 P = TypeVar("P", bound=Packet)
@@ -121,8 +124,9 @@ class ClusterChannel:
                 connection.fail_soon("AMQ229099: the cluster password is wrong again and again")
             self._reasons.warn(connection.remote, f"AMQ229099: a peer at {connection.remote} gives a wrong cluster user or password")
         else:
-            connection.cluster_authorized = True
-        connection.send(ClusterConnectReply(connection.cluster_authorized), CLUSTER_CHANNEL)
+            connection.admit(packet.product)
+        product = None if packet.product is None else PRODUCT
+        connection.send(ClusterConnectReply(connection.cluster_authorized, product, int(product is not None)), CLUSTER_CHANNEL)
 
     def _asked_to_vote(self, connection: ServerConnection, packet: QuorumVote) -> Answer:
         vote = self._votes.get(packet.handler)

@@ -27,6 +27,7 @@ from mqclient.wire.frames import (
     FIRST_USER_CHANNEL,
     FRAME_SIZE_BEFORE_SESSION,
     PING_CHANNEL,
+    REPLICATION_CHANNEL,
     SESSION_CHANNEL,
     FrameSplitter,
     frame,
@@ -35,10 +36,10 @@ from mqclient.wire.packets import DisconnectConsumerKill, DisconnectV3, Exceptio
 
 if TYPE_CHECKING:
     from mqbroker.messaging.queues.queue import Queue
-    from mqbroker.server.transport.connection_owner import ConnectionOwner
+    from mqbroker.server.transport.connection_owner import BrokerLink, ConnectionOwner
     from mqbroker.server.transport.connection_session import ConnectionSession
 
-CONTROL_CHANNELS = frozenset((PING_CHANNEL, SESSION_CHANNEL, CLUSTER_CHANNEL))
+CONTROL_CHANNELS = frozenset((PING_CHANNEL, SESSION_CHANNEL, REPLICATION_CHANNEL, CLUSTER_CHANNEL))
 """Channels of no session."""
 
 FLUSH_BYTES = 256 * 1024
@@ -69,6 +70,7 @@ class ServerConnection:
     ``version`` is the protocol version that the peer declared (0 = not yet), ``security_domain`` the entry of login.config for this peer
     (None = the broker's own), ``logged_in`` whether it has ever had a session.  ``cluster_connection`` names the cluster connection whose
     topology the peer gets (None = the default one), and ``cluster_authorized`` says whether the peer has shown the cluster's password.
+    ``product`` is what a broker has said it is, and ``link`` how it uses the channel of replication (None = it does not).
     ``control`` handles a frame of one of :data:`CONTROL_CHANNELS`, given with its type and channel.
     """
 
@@ -96,9 +98,11 @@ class ServerConnection:
         "flush_due",
         "frozen",
         "held_back",
+        "link",
         "liveness",
         "logged_in",
         "naming",
+        "product",
         "refusals",
         "remote",
         "security_domain",
@@ -132,6 +136,8 @@ class ServerConnection:
         self.security_domain = security_domain
         self.cluster_connection = cluster_connection
         self.cluster_authorized = False
+        self.product: str | None = None
+        self.link: BrokerLink | None = None
         self.frozen = False
         self.version = 0
         self.client_id: str | None = None
@@ -139,10 +145,8 @@ class ServerConnection:
         self.liveness = Liveness(self, server.default_ttl_ms, server.clock.monotonic())
         self.writable = True
         self.logged_in = False
-        self.refusals = 0
-        self.held_back = 0
-        self.closed = False
-        self.transport_lost = False
+        self.refusals = self.held_back = 0
+        self.closed = self.transport_lost = False
         self.sessions: dict[int, ConnectionSession] = {}
         self.temporary_queues: dict[Queue, None] = {}
         self.flush_due = False
@@ -151,11 +155,8 @@ class ServerConnection:
         self._partial = PartialFrame(server.partial_frames, self._splitter)
         self._handshake: Handshake | None = Handshake(server.clock, self.fail, handshake_timeout_seconds)
         self._waiting_frames: list[bytes] = []
-        self._pauses = 0
-        self._again = False
-        self._reading = True
-        self._requests = 0
-        self._requests_until = 0.0
+        self._pauses, self._again, self._reading = 0, False, True
+        self._requests, self._requests_until = 0, 0.0
         self._out: list[bytes] = []
         self._out_bytes = 0
 
@@ -248,6 +249,10 @@ class ServerConnection:
         """The peer speaks this protocol version; the first declaration holds."""
         if not self.version:
             self.version = min(version, self.server.version)
+
+    def admit(self, product: str | None) -> None:
+        """The peer is a broker of the cluster."""
+        self.cluster_authorized, self.product = True, product
 
     def allow_large_frames(self) -> None:
         """A session exists: frames may now have the full size."""
@@ -350,8 +355,14 @@ class ServerConnection:
 
     # --- back-pressure: the transport tells when its buffer is full and when it has room again
 
+    def use_for(self, link: BrokerLink) -> None:
+        """The peer is a broker that gets the frames of ``link``, which bounds them itself.  :meth:`Connections.stop` leaves it."""
+        self.link = link
+
     def pause_output(self) -> None:
         """The peer does not read fast enough: deliver no messages, and handle no requests, as their answers would wait."""
+        if self.link is not None:
+            return
         self.writable = False
         for session in list(self.sessions.values()):
             session.writable_changed()
@@ -493,6 +504,8 @@ class ServerConnection:
                 log.failure("closing session {name} failed", name=session.name)
         self.sessions.clear()
         self._waiting_frames.clear()
+        if self.link is not None:
+            self.link.ended(reason)
         self.server.connection_ended(self)
 
     def reject(self, error: MQError, channel: int) -> None:

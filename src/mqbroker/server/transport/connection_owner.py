@@ -1,4 +1,4 @@
-"""The server, as its connections see it."""
+"""The server, and a link to another broker, as connections see them."""
 
 from __future__ import annotations
 
@@ -34,3 +34,13 @@ class ConnectionOwner(Protocol):
 
     def connection_ended(self, connection: ServerConnection) -> None:
         """The sessions of ``connection`` are closed: remove its temporary queues, branches and subscriptions."""
+
+
+class BrokerLink(Protocol):
+    """What one broker sends to another on the channel of replication of one connection."""
+
+    def received(self, packet_type: int, body: memoryview) -> None:
+        """A packet of this channel.  Raises ProtocolError, which ends the connection."""
+
+    def ended(self, reason: str) -> None:
+        """The connection is over; ``reason`` is empty for an orderly end."""

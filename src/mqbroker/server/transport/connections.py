@@ -85,11 +85,11 @@ class Connections:
         self.start()
 
     def stop(self, notice: DisconnectV3) -> None:
-        """Send every peer away with ``notice``."""
+        """Send every peer away with ``notice``, but those to whom a link goes on: its owner ends it."""
         if self._checker is not None:
             self._checker.cancel()
             self._checker = None
-        for connection in list(self.by_id.values()):
+        for connection in [each for each in self.by_id.values() if each.link is None]:
             try:
                 self._owner.turn.run(connection.disconnect, notice)
             except Exception:

@@ -1,4 +1,4 @@
-"""The packets outside of sessions: channels 0 (ping, topology), 1 (sessions) and 3 (other brokers)."""
+"""The packets outside of sessions: channels 0 (ping, topology), 1 (sessions), 2 (replication) and 3 (other brokers)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from twisted.logger import Logger
 
 from mqbroker.server.transport import topology
 from mqbroker.server.transport.limits import check_control_size
-from mqclient.wire.frames import PING_CHANNEL, SESSION_CHANNEL
+from mqclient.errors import MalformedPacketError
+from mqclient.wire.frames import HEADER_SIZE, PING_CHANNEL, REPLICATION_CHANNEL, SESSION_CHANNEL
 from mqclient.wire.packets import (
     CheckForFailover,
     CheckForFailoverReply,
@@ -76,6 +77,11 @@ class ControlChannels:
 
     def handle(self, connection: ServerConnection, packet_type: int, channel: int, data: bytes) -> None:
         """Handle a whole frame.  Raises ProtocolError for a malformed or too large frame."""
+        if channel == REPLICATION_CHANNEL:
+            if connection.link is None:
+                raise MalformedPacketError("frame", "channel", "there is nothing to replicate on this connection")
+            connection.link.received(packet_type, memoryview(data)[HEADER_SIZE:])
+            return
         check_control_size(data)
         packet = decode_packet(packet_type, data[13:], connection.version or self._server.version)
         if channel == PING_CHANNEL:

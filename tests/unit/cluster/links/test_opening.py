@@ -22,17 +22,21 @@ class Peer:
         self.cluster_channel = self
 
     async def call(self, packet: ClusterConnect, _: type[ClusterConnectReply]) -> ClusterConnectReply:
-        return ClusterConnectReply((packet.cluster_user, packet.cluster_password) == ("cluster", self._password))
+        right = (packet.cluster_user, packet.cluster_password) == ("cluster", self._password)
+        return ClusterConnectReply(right, "theirs", 1) if packet.groups and packet.product == "ours" else ClusterConnectReply(right)
 
 
-def shown(password: str) -> Deferred[Any]:
+def shown(password: str, product: str | None = None) -> Deferred[Any]:
     connection: Any = Peer("right")
-    return Deferred.fromCoroutine(show_password(connection, ClusterCredentials("cluster", password)))
+    return Deferred.fromCoroutine(show_password(connection, ClusterCredentials("cluster", password), product))
 
 
 class PasswordTests(TestCase):
     def test_a_broker_that_takes_the_password_is_content(self) -> None:
         self.assertIsNone(self.successResultOf(shown("right")))
+
+    def test_a_broker_that_is_told_the_product_says_its_own(self) -> None:
+        self.assertEqual(self.successResultOf(shown("right", "ours")), "theirs")
 
     def test_a_broker_that_refuses_the_password_is_named_without_it(self) -> None:
         error = self.failureResultOf(shown("wrong"), ClusterSecurityError).value

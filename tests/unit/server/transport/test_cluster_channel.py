@@ -8,7 +8,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from mqbroker.cluster.membership.announcements import ALREADY_REPLICATING
 from mqbroker.cluster.membership.votes import FAILOVER_VOTE
 from mqbroker.config.model.configuration import Configuration
-from mqbroker.server.transport.cluster_channel import WRONG_PASSWORDS_MAX, ClusterCredentials
+from mqbroker.server.transport.cluster_channel import PRODUCT, WRONG_PASSWORDS_MAX, ClusterCredentials
 from mqclient.wire import packets as wire
 from mqclient.wire.frames import CLUSTER_CHANNEL
 from tests.unit.cluster.membership.test_votes import vote
@@ -37,6 +37,14 @@ class JoiningTests(SynchronousTestCase):
         peer.send(wire.ClusterConnect("cu", "wrong"), CLUSTER_CHANNEL)
         self.assertEqual(peer.take(CLUSTER_CHANNEL), [])
         self.assertTrue(peer.connection.cluster_authorized)
+
+    def test_a_broker_that_says_what_it_is_hears_what_this_one_is(self) -> None:
+        world, _ = cluster_world()
+        for product, answer in (("mqbroker", wire.ClusterConnectReply(True, PRODUCT, 1)), (None, wire.ClusterConnectReply(True))):
+            peer = world.peer()
+            peer.send(wire.ClusterConnect("cu", "cp", product, int(product is not None)), CLUSTER_CHANNEL)
+            self.assertEqual(peer.take(CLUSTER_CHANNEL), [answer])
+            self.assertEqual(peer.connection.product, product)
 
     def test_nothing_else_is_heeded_before(self) -> None:
         world, cluster = cluster_world()

@@ -5,8 +5,9 @@ from __future__ import annotations
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.config.model.configuration import Configuration
+from mqclient.errors import MalformedPacketError
 from mqclient.wire import packets as wire
-from mqclient.wire.frames import PING_CHANNEL, SESSION_CHANNEL
+from mqclient.wire.frames import PING_CHANNEL, REPLICATION_CHANNEL, SESSION_CHANNEL, frame
 from tests.unit.server.support import World
 
 
@@ -39,3 +40,50 @@ class ControlChannelTests(SynchronousTestCase):
         peer.send(wire.NullResponse(), SESSION_CHANNEL)
         peer.ping()
         self.assertEqual((len(peer.read()), peer.transport.closed), (1, False))
+
+
+class KnownLink:
+    """Keeps what a broker sends beside the other channels."""
+
+    def __init__(self) -> None:
+        self.packets: list[tuple[int, bytes]] = []
+        self.ends: list[str] = []
+
+    def received(self, packet_type: int, body: memoryview) -> None:
+        if packet_type == 0:
+            raise MalformedPacketError("X", "y", "is wrong")
+        self.packets.append((packet_type, bytes(body)))
+
+    def ended(self, reason: str) -> None:
+        self.ends.append(reason)
+
+
+class LinkTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.world = World()
+        self.peer = self.world.peer()
+        self.link = KnownLink()
+
+    def test_without_a_link_there_is_no_such_channel(self) -> None:
+        self.peer.feed(frame(1, REPLICATION_CHANNEL, b"x"))
+        self.assertTrue(self.peer.transport.aborted)
+
+    def test_a_link_has_the_packets_of_its_channel_and_hears_of_the_end(self) -> None:
+        self.peer.connection.use_for(self.link)
+        self.peer.feed(frame(-7, REPLICATION_CHANNEL, b"abc"))
+        self.assertEqual(self.link.packets, [(-7, b"abc")])
+        self.peer.feed(frame(0, REPLICATION_CHANNEL, b""))
+        self.assertTrue(self.peer.transport.aborted)
+        self.assertIn("is wrong", self.link.ends[0])
+
+    def test_a_peer_that_reads_slowly_is_read_from_all_the_same(self) -> None:
+        self.peer.connection.use_for(self.link)
+        self.peer.connection.pause_output()
+        self.assertTrue(self.peer.transport.reading)
+
+    def test_the_stop_of_the_server_leaves_the_connection_to_the_link(self) -> None:
+        self.peer.connection.use_for(self.link)
+        self.world.server.stop()
+        self.assertFalse(self.peer.transport.closed)
+        self.peer.connection.fail("")
+        self.assertEqual((self.peer.transport.aborted, len(self.link.ends)), (True, 1))

@@ -10,7 +10,9 @@ from mqclient.errors import (
     MQError,
 )
 from mqclient.protocol.topology import Topology, TopologyMember
+from mqclient.wire.frames import CLUSTER_CHANNEL, REPLICATION_CHANNEL
 from mqclient.wire.packets import (
+    BackupRegistrationFailed,
     ClusterConnect,
     ClusterConnectReply,
     DisconnectV3,
@@ -83,3 +85,35 @@ class GreetingTests(SynchronousTestCase):
         disconnect = factory.disconnect
         assert disconnect is not None and disconnect.connector is not None
         self.assertEqual((disconnect.node_id, disconnect.reason), (NODE_ID, 0))
+
+
+class Frames:
+    """The handler of a channel between brokers."""
+
+    def __init__(self) -> None:
+        self.types: list[int] = []
+
+    def frame_received(self, packet_type: int, frame: bytes) -> None:
+        self.types.append(packet_type)
+
+    def flush_confirmations(self) -> None: ...
+
+    def link_paused(self) -> None: ...
+
+    def link_resumed(self) -> None: ...
+
+
+class BetweenBrokersTests(SynchronousTestCase):
+    def test_a_broker_may_listen_for_packets_that_answer_no_call_and_on_other_channels(self) -> None:
+        broker = ScriptedBroker()
+        world = link_world(broker)
+        connection = world.factory().connection
+        assert connection is not None
+        refusals: list[BackupRegistrationFailed] = []
+        frames = Frames()
+        connection.cluster_channel.listen(BackupRegistrationFailed, refusals.append)
+        connection.open_channel(REPLICATION_CHANNEL, frames)
+        broker.deliver(CLUSTER_CHANNEL, BackupRegistrationFailed(2))
+        broker.deliver(CLUSTER_CHANNEL, NodeAnnounce("n", None, False, 1, None))  # nobody listens for it
+        broker.deliver(REPLICATION_CHANNEL, BackupRegistrationFailed(0))
+        self.assertEqual((refusals, frames.types), ([BackupRegistrationFailed(2)], [BackupRegistrationFailed.TYPE]))

@@ -20,7 +20,7 @@ P = TypeVar("P", bound=Packet)
 
 
 class ClusterChannel:
-    """Channel 3 of one connection.  Packets that answer no call are ignored.
+    """Channel 3 of one connection.  Packets that answer no call are ignored, unless :meth:`listen` asks for them.
 
     ``fail`` ends the connection, ``write_frame`` writes to it.
     """
@@ -37,6 +37,7 @@ class ClusterChannel:
         )
         self._channel.attach(write_frame)
         self._channel.unlock()
+        self._listeners: dict[type[Packet], Callable[[Any], object]] = {}
 
     def send(self, packet: Packet) -> None:
         """Send without waiting for an answer."""
@@ -51,6 +52,10 @@ class ClusterChannel:
         received: P = await future
         return received
 
+    def listen(self, packet_class: type[P], function: Callable[[P], object]) -> None:
+        """Call ``function`` with each packet of this class, which answers no call."""
+        self._listeners[packet_class] = function
+
     def close(self, error: Any) -> None:
         """The connection is over."""
         self._channel.close(error, error)
@@ -58,7 +63,12 @@ class ClusterChannel:
     # --- events of the connection
 
     def frame_received(self, packet_type: int, frame: bytes) -> None:
-        self._channel.answered(decode_packet(packet_type, frame[HEADER_SIZE:], VERSION_MAX))
+        packet = decode_packet(packet_type, frame[HEADER_SIZE:], VERSION_MAX)
+        listener = self._listeners.get(type(packet))
+        if listener is None:
+            self._channel.answered(packet)
+        else:
+            listener(packet)
 
     def flush_confirmations(self) -> None:
         """There are none on this channel."""

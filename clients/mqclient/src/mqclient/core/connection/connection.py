@@ -181,6 +181,10 @@ class Connection:
                 self._cluster_channel.close(self.error)
         return self._cluster_channel
 
+    def open_channel(self, channel: int, handler: FrameHandler) -> None:
+        """Let ``handler`` have the frames of a channel of no session, by which two brokers speak."""
+        self._handlers[channel] = handler
+
     # --- sessions ---
 
     async def create_session(self, request: CreateSession, handler: FrameHandler, *, recreate: bool) -> int:

@@ -8,6 +8,7 @@ from dataclasses import field
 from mqclient.wire.packets.base import (
     BOOL,
     CONNECTOR,
+    GROUP,
     I32,
     I64,
     NSSTR,
@@ -27,11 +28,15 @@ from mqclient.wire.packets.base import (
 class ClusterConnect(Packet):
     cluster_user: STR
     cluster_password: STR = field(repr=False)
+    product: GROUP[NSTR] = None
+    groups: int = 0
 
 
 @packet(126, "CLUSTER_CONNECT_REPLY", counted=False, response=True)
 class ClusterConnectReply(Packet):
     authorized: BOOL
+    product: GROUP[NSTR] = None
+    groups: int = 0
 
 
 @packet(111, "NODE_ANNOUNCE", counted=False)

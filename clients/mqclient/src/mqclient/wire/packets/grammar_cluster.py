@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import construct as cs
 
-from mqclient.wire.packets.grammar_packets import SERVER_TO_SERVER, Description
+from mqclient.wire.packets.grammar_packets import SERVER_TO_SERVER, Description, group
 from mqclient.wire.packets.grammar_types import BOOL, CONNECTOR, I32, I64, NSSTR, NSTR, REST, SSTR, STR, TRANSPORT
 
 _CLUSTER = "3"
@@ -16,7 +16,11 @@ CLUSTER = (
         SERVER_TO_SERVER,
         _CLUSTER,
         "Ask to be taken as a broker of the cluster.",
-        cs.Struct("cluster_user" / STR, "cluster_password" / STR * "clear text"),
+        cs.Struct(
+            "cluster_user" / STR,
+            "cluster_password" / STR * "clear text",
+            *group(1, "product" / NSTR * "of a broker that asks for that of the other"),
+        ),
         answer="CLUSTER_CONNECT_REPLY",
         counted=False,
     ),
@@ -26,7 +30,7 @@ CLUSTER = (
         SERVER_TO_SERVER,
         _CLUSTER,
         "The answer. Until it was true nothing else is heeded on this channel.",
-        cs.Struct("authorized" / BOOL),
+        cs.Struct("authorized" / BOOL, *group(1, "product" / NSTR * "only if it was asked for")),
         counted=False,
         response=True,
     ),
