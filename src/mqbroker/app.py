@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import shutil
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -19,12 +20,12 @@ from mqbroker.listening import Listeners
 from mqbroker.messaging.administration.disk_guard import DiskSpace
 from mqbroker.messaging.administration.registrar import LocalRegistrar
 from mqbroker.monitoring import MonitoringPages
-from mqbroker.node.activation import make_activation
+from mqbroker.node.activation import Surroundings, make_activation
 from mqbroker.node.life import BrokerLife
 from mqbroker.node.life_machine import active
 from mqbroker.node.parts import Observed, Parts
 from mqbroker.node.parts import StartError as StartError
-from mqbroker.node.presence import ClusterPresence
+from mqbroker.node.presence import ClusterPresence, open_side
 from mqbroker.node.stores import data_directory, make_store
 from mqbroker.process.clocks import ReactorClock
 from mqbroker.process.forms import running_form
@@ -77,7 +78,16 @@ class Broker:
         self._watch: WatchThread | None = None
         self._memory_return: MemoryReturn | None = None
         presence = ClusterPresence(self.configuration, settings.etc or settings.base, self._make_runtime, lambda: self.clustering)
-        self._activation = make_activation(self.configuration, self.clock, os.urandom, presence)
+        etc = settings.etc or settings.base
+        outside = Surroundings(
+            self.clock,
+            os.urandom,
+            presence,
+            lambda name: open_side(self.configuration, name, etc, self._make_runtime()),
+            threading.Lock(),
+            reactor.callFromThread,
+        )
+        self._activation = make_activation(self.configuration, outside)
         self._life = BrokerLife(settings, self._parts(), self._store_failed, on_stop_wanted or self.stop, self._activated)
 
     # --- what it is made of

@@ -171,6 +171,7 @@ ORDER: Mapping[str, Sequence[str]] = {
         "others",
         "assembly",
         "life_machine",
+        "candidate",
         "life",
     ),
     "mqbroker.cli": (

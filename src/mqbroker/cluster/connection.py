@@ -79,6 +79,8 @@ class ClusterConnection:
         self.clock = server.clock
         self.turn = server.turn
         self.own_connector = own_connector
+        self.backup_group = None if options.replication is None else options.replication.group_name
+        """A replica with a group name pairs only with a broker of the same one."""
         self.scale_down_group = None if options.scale_down is None else options.scale_down.group_name
         """Brokers of the same group give each other their messages when they leave."""
         self.topology = ClusterTopology(server.node_id, server.clock)
@@ -124,6 +126,7 @@ class ClusterConnection:
         self.twins.start()
         self.topology.own(
             self.own_connector,
+            backup_group_name=self.backup_group,
             scale_down_group_name=self.scale_down_group,
             attempts=configuration.notification_attempts,
             interval_ms=configuration.notification_interval,

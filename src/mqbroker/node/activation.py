@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
+
+from mqbroker.ha.one_copy import OneCopy
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from twisted.internet.defer import Deferred
 
     from mqbroker.config.model.configuration import Configuration
+    from mqbroker.ha.replication.backup import ClusterSide
     from mqbroker.ha.shared_store.activation import Presence
-    from mqbroker.messaging.ports import Clock
+    from mqbroker.messaging.ports import Clock, Store
+    from mqbroker.server.server import Server
+    from mqbroker.server.transport.cluster_channel import ClusterChannel
     from mqbroker.storage.disk.claim import Claim
     from mqbroker.storage.disk.diskwriter import DiskWriter
     from mqbroker.storage.disk.filesystem import FileSystem
+    from mqbroker.storage.settings import StoreSettings
 
 
 class Candidate(Protocol):
@@ -27,6 +37,15 @@ class Candidate(Protocol):
     def give_way(self, again: bool) -> None:
         """Another broker is to be active: it stops in order, and then seeks its activation once more if ``again``."""
 
+    def start_again(self) -> None:
+        """It acknowledges and writes nothing more, and then seeks its activation once more."""
+
+    def take_brokers(self, register: Callable[[ClusterChannel], object]) -> None:
+        """While it is passive its acceptors are open for other brokers, whose packets ``register`` gives to handlers."""
+
+    def take_nobody(self) -> Deferred[Any]:
+        """These acceptors are closed; completes when the ports are free."""
+
 
 class Activation(Protocol):
     """Decides when a broker becomes active; until then it is passive."""
@@ -39,6 +58,9 @@ class Activation(Protocol):
     def state(self) -> str:
         """What a passive broker waits as, in few words."""
 
+    def files(self, file_system: FileSystem, settings: StoreSettings) -> FileSystem:
+        """The file system by which the store of the next start has its folders.  Raises StorageError."""
+
     def claim(self, file_system: FileSystem, directory: str, writer: DiskWriter) -> Claim | None:
         """The claim of the next start to the folder of its store, which ``writer`` writes to; None = the folder is the broker's own."""
 
@@ -48,11 +70,20 @@ class Activation(Protocol):
     def hand_over(self) -> None:
         """The active broker is about to stop in order: another one is to go on, whatever the configuration says."""
 
+    def serve(self, server: Server, store: Store) -> None:
+        """The broker is active."""
+
+    def leave(self) -> None:
+        """The broker begins an orderly stop of its activity."""
+
+    def let_go(self, done: Callable[[], object]) -> None:
+        """Everything is written: another broker may go on; then ``done`` is called."""
+
     def cease(self) -> None:
         """The broker ends its request, or its activity."""
 
 
-class ActiveAtOnce:
+class ActiveAtOnce(OneCopy):
     """The activation of a broker without high availability."""
 
     role = "primary"
@@ -71,11 +102,35 @@ class ActiveAtOnce:
         pass
 
 
-def make_activation(configuration: Configuration, clock: Clock, entropy: Callable[[int], bytes], presence: Presence) -> Activation:
-    """The activation that the configuration asks for; ``presence`` shows a broker that is passive to its cluster."""
-    policy = configuration.shared_store
-    if policy is None:
-        return ActiveAtOnce()
-    from mqbroker.ha.shared_store.activation import SharedStoreActivation
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What activations need of the outside world.
 
-    return SharedStoreActivation(policy, configuration.journal_lock_acquisition_timeout, clock, entropy, presence)
+    ``presence`` shows a passive broker to its cluster, and ``open_side`` gives the ways to other brokers by the cluster connection of this
+    name (None: the default one).  ``lock`` is held for single operations on files, by the loop and by the disk writer; ``call`` lets
+    another thread call on the loop.
+    """
+
+    clock: Clock
+    entropy: Callable[[int], bytes]
+    presence: Presence
+    open_side: Callable[[str | None], ClusterSide]
+    lock: AbstractContextManager[object]
+    call: Callable[[Callable[[], object]], object]
+
+
+def make_activation(configuration: Configuration, outside: Surroundings) -> Activation:
+    """The activation that the configuration asks for."""
+    if configuration.shared_store is not None:
+        from mqbroker.ha.shared_store.activation import SharedStoreActivation
+
+        timeout = configuration.journal_lock_acquisition_timeout
+        return SharedStoreActivation(configuration.shared_store, timeout, outside.clock, outside.entropy, outside.presence)
+    if configuration.replication is not None:
+        from mqbroker.ha.replication.activation import ReplicationActivation
+
+        policy = configuration.replication
+        return ReplicationActivation(
+            policy, outside.clock, outside.entropy, partial(outside.open_side, policy.cluster_name), outside.lock, outside.call
+        )
+    return ActiveAtOnce()

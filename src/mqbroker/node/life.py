@@ -6,12 +6,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from twisted.internet.defer import Deferred, gatherResults
+from twisted.internet.defer import Deferred, gatherResults, succeed
 
 from mqbroker.config.instance.broker_settings import BrokerSettings
 from mqbroker.node.assembly import ActiveBroker
+from mqbroker.node.candidate import Candidate
 from mqbroker.node.life_machine import LifeData, active, failed, make_life
-from mqbroker.node.parts import EndingWriter, Parts, StartError
+from mqbroker.node.parts import EndingWriter, Listeners, Parts, StartError
 from mqbroker.process.disk_errors import advice
 from mqbroker.storage.disk.diskwriter import DiskWriter
 from mqbroker.storage.errors import StorageError
@@ -19,6 +20,8 @@ from mqbroker.storage.errors import StorageError
 if TYPE_CHECKING:
     from mqbroker.messaging.ports import Store
     from mqbroker.server.observation.metrics import MetricsSource
+    from mqbroker.server.transport.cluster_channel import ClusterChannel
+    from mqbroker.server.transport.waiting import WaitingServer
 
 STOP_SECONDS = 10.0
 """Seconds that an orderly stop waits for the disk before it gives up."""
@@ -62,6 +65,8 @@ class BrokerLife:
         """Results of :meth:`stop` that complete with the end of the stop."""
         self._returns = False
         """Does the broker start again after the stop that is under way?"""
+        self._waiting_listeners: tuple[WaitingServer, Listeners] | None = None
+        """What other brokers reach while this one is passive; None when they do not."""
 
     # --- state and figures
 
@@ -139,7 +144,7 @@ class BrokerLife:
             self._machine.opened()
 
     def seek_activation(self) -> None:
-        candidate = _Candidate(self._machine.activate, self._store.fence, self.give_way)
+        candidate = Candidate(self, self._machine.activate, self._store)
         self._parts.activation.seek(candidate)
         if not candidate.at_once:
             self._machine.wait()
@@ -152,6 +157,41 @@ class BrokerLife:
             self._returns = True
             self._machine.stop()
 
+    def start_again(self) -> None:
+        """End at once, without answers, and start again."""
+        if self._machine.state() == active.name:
+            self._machine.fail()
+            closing: Deferred[Any] = gatherResults(self._closing, consumeErrors=True)
+            self._closing = []
+            closing.addBoth(lambda _: self._parts.clock.call_later(0, self._return))
+
+    def take_brokers(self, register: Callable[[ClusterChannel], object]) -> None:
+        """While the broker is passive, let other brokers ask what ``register`` has handlers for."""
+        if self._waiting_listeners is not None:
+            return
+        from mqbroker.server.transport.waiting import WaitingServer
+
+        parts = self._parts
+        server = WaitingServer(self.settings.configuration, self._store, parts.clock, lambda: parts.entropy(4).hex())
+        register(server.cluster_channel)
+        listeners = parts.make_listeners(server)
+        try:
+            listeners.open()
+        except StartError as error:
+            server.stop()
+            self._store.fence(str(error))
+        else:
+            self._waiting_listeners = server, listeners
+
+    def take_nobody(self) -> Deferred[Any]:
+        """End what :meth:`take_brokers` has begun; completes when the ports are free."""
+        if self._waiting_listeners is None:
+            return succeed(None)
+        server, listeners = self._waiting_listeners
+        self._waiting_listeners = None
+        server.stop()
+        return listeners.close()
+
     def activate(self) -> None:
         store = self._store
         try:
@@ -163,6 +203,7 @@ class BrokerLife:
             self._active = ActiveBroker(self.settings, self._parts, store, recovered, self._stop_wanted)
             self._active.serve()
             self._active.join()
+            self._parts.activation.serve(self._active.server, store)
         except Exception as error:
             if self._active is not None:
                 self._active.give_up()
@@ -187,12 +228,14 @@ class BrokerLife:
             self._tell_failed(str(self._error))
 
     def close(self) -> None:
+        self._closing.append(self.take_nobody())
         self._parts.activation.cease()
         self._store.abort()
         self._end_writer()
         self._closing.append(self._pages.close())
 
     def leave(self) -> None:
+        self._parts.activation.leave()
         active = self.active
         self._closing.append(active.listeners.close())
         left = active.clients_gone().addCallback(lambda _: Deferred.fromCoroutine(active.leave()))
@@ -207,7 +250,7 @@ class BrokerLife:
             if not written.called:
                 written.callback(None)
 
-        self._store.stop(done)
+        self._store.stop(lambda: self._parts.activation.let_go(done))
         limit = self._parts.clock.call_later(STOP_SECONDS, done)
 
         def finished(result: object) -> None:
@@ -272,23 +315,3 @@ class BrokerLife:
             function(*args)
         else:
             self._active.messaging.core.turn.run(function, *args)
-
-
-class _Candidate:
-    """A start that seeks its activation."""
-
-    def __init__(self, activate: Callable[[], object], fence: Callable[[str], object], give_way: Callable[[bool], object]) -> None:
-        self.at_once = False
-        self._activate = activate
-        self._fence = fence
-        self._give_way = give_way
-
-    def granted(self) -> None:
-        self.at_once = True
-        self._activate()
-
-    def lost(self, reason: str) -> None:
-        self._fence(reason)
-
-    def give_way(self, again: bool) -> None:
-        self._give_way(again)

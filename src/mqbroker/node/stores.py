@@ -18,8 +18,9 @@ def make_store(settings: BrokerSettings, parts: Parts, new_writer: Callable[[], 
     configuration = settings.configuration
     if configuration.persistence_enabled:
         folders, writer = store_settings(settings), new_writer()
+        file_system = parts.activation.files(parts.file_system, folders)
         claim = parts.activation.claim(parts.file_system, folders.node_directory, writer)
-        return FileStore(folders, parts.file_system, writer, parts.clock, parts.entropy, failed, claim)
+        return FileStore(folders, file_system, writer, parts.clock, parts.entropy, failed, claim)
     from mqbroker.storage.memorystore import MemoryStore
 
     bodies = None

@@ -1,13 +1,19 @@
 from __future__ import annotations
 
+import random
+from contextlib import nullcontext
+from pathlib import Path
 from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.config.model.cluster import SharedStoreConfiguration
+from mqbroker.config.instance.broker_settings import BrokerSettings
+from mqbroker.config.model.cluster import ReplicationConfiguration, SharedStoreConfiguration
 from mqbroker.config.model.configuration import Configuration
-from mqbroker.node.activation import ActiveAtOnce, make_activation
+from mqbroker.node.activation import ActiveAtOnce, Surroundings, make_activation
+from mqbroker.node.stores import store_settings
 from tests.support.clock import FakeClock
+from tests.support.disk import SimulatedDisk
 
 
 class Candidate:
@@ -24,13 +30,14 @@ class Candidate:
         self.told.append(again)
 
 
-def made(policy: SharedStoreConfiguration | None) -> Any:
-    return make_activation(Configuration(shared_store=policy), FakeClock(), bytes, None)  # type: ignore[arg-type]
+def made(**policies: Any) -> Any:
+    outside: Any = Surroundings(FakeClock(), bytes, None, lambda name: None, nullcontext(), None)  # type: ignore[arg-type]
+    return make_activation(Configuration(**policies), outside)
 
 
 class ActivationTests(SynchronousTestCase):
     def test_a_broker_without_a_policy_is_active_at_once(self) -> None:
-        activation, candidate = made(None), Candidate()
+        activation, candidate = made(), Candidate()
         self.assertIsInstance(activation, ActiveAtOnce)
         activation.seek(candidate)
         activation.hand_over()  # to nobody: it is an orderly stop as any other
@@ -38,5 +45,22 @@ class ActivationTests(SynchronousTestCase):
 
     def test_a_shared_store_is_waited_for_in_the_role_of_the_configuration(self) -> None:
         for backup, role in ((True, "backup"), (False, "primary")):
-            activation = made(SharedStoreConfiguration(backup=backup))
+            activation = made(shared_store=SharedStoreConfiguration(backup=backup))
             self.assertEqual((activation.role, activation.state), (role, "idle"))
+
+    def test_a_copy_has_the_role_of_the_configuration_and_gets_a_file_system_that_tells(self) -> None:
+        for backup, role in ((True, "backup"), (False, "primary")):
+            activation = made(replication=ReplicationConfiguration(backup=backup))
+            self.assertEqual((activation.role, activation.state), (role, ""))
+            disk = SimulatedDisk(random.Random(1))
+            settings = store_settings(BrokerSettings(Configuration(), Path("/")))
+            self.assertIs(activation.files(disk, settings).inner, disk)
+
+    def test_others_have_the_file_system_as_it_is_and_let_go_at_once(self) -> None:
+        activation, done = made(), []
+        disk: Any = object()
+        self.assertIs(activation.files(disk, disk), disk)
+        activation.serve(disk, disk)
+        activation.leave()
+        activation.let_go(lambda: done.append(1))
+        self.assertEqual(done, [1])

@@ -15,6 +15,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from mqbroker.config.instance.broker_settings import BrokerSettings
 from mqbroker.config.model.cluster import GroupingHandlerConfiguration
 from mqbroker.config.model.configuration import Configuration, QueueConfiguration
+from mqbroker.ha.one_copy import OneCopy
 from mqbroker.node.life import STOP_SECONDS, BrokerLife
 from mqbroker.node.parts import StartError
 from mqbroker.node.stores import make_store
@@ -35,7 +36,7 @@ from tests.unit.messaging.support import HeldStore
 from tests.unit.server.support import Peer
 
 
-class GrantedLater:
+class GrantedLater(OneCopy):
     """An activation that a test grants."""
 
     role = "backup"

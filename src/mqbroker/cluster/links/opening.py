@@ -24,16 +24,22 @@ LINK_SETTINGS = LocatorSettings(
 """The common settings of connections between brokers, which are tried once and end when they fail: their owners try again."""
 
 
-async def show_password(connection: Connection, credentials: ClusterCredentials, product: str | None = None) -> str | None:
-    """Show the cluster's password to the other broker.  Raises ClusterSecurityError when it refuses it.
+async def show_password(connection: Connection, credentials: ClusterCredentials) -> None:
+    """Show the cluster's password to the other broker.  Raises ClusterSecurityError when it refuses it."""
+    await _connect(connection, ClusterConnect(credentials.user, credentials.password))
 
-    Returns the product of the other broker if ``product``, that of this one, is told, and the other one knows the question.
-    """
-    request = ClusterConnect(credentials.user, credentials.password, product, int(product is not None))
+
+async def ask_product(connection: Connection, credentials: ClusterCredentials, own: str) -> str | None:
+    """As :func:`show_password`, and tell the ``own`` product.  Returns that of the other broker, None from one that says nothing of it."""
+    reply = await _connect(connection, ClusterConnect(credentials.user, credentials.password, own, 1))
+    return reply.product
+
+
+async def _connect(connection: Connection, request: ClusterConnect) -> ClusterConnectReply:
     reply: ClusterConnectReply = await connection.cluster_channel.call(request, ClusterConnectReply)
     if not reply.authorized:
         raise ClusterSecurityError(f"the broker at {describe(connection.connector)} refuses the cluster user and password")
-    return reply.product
+    return reply
 
 
 class LossListener:

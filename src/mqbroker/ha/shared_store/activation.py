@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from twisted.logger import Logger
 
 from mqbroker.config.model.cluster import SharedStoreConfiguration
+from mqbroker.ha.one_copy import OneCopy
 from mqbroker.ha.shared_store.folder import Found, SharedFolder
 from mqbroker.ha.shared_store.waiting_machine import WaitingData, make_waiting
 from mqbroker.messaging.ports import Cancellable, Clock
@@ -56,7 +57,7 @@ class Presence(Protocol):
         """While this broker is active: has another one announced itself as the backup of this node?"""
 
 
-class SharedStoreActivation:
+class SharedStoreActivation(OneCopy):
     """Implements :class:`mqbroker.node.activation.Activation`.
 
     ``timeout_ms`` is ``journal-lock-acquisition-timeout``, below 0 = no limit.

@@ -108,8 +108,11 @@ class ControlChannels:
         cluster = self._server.cluster
         if cluster is not None:
             cluster.subscribe(connection)
-        elif self._server.started:
+        elif self._server.started or connection.cluster_authorized:
             topology.answer_alone(connection)
+        else:
+            # A client that waited for the answer would not look for the active broker meanwhile.
+            connection.fail_soon("the broker is not active")
 
     def _session_channel(self, connection: ServerConnection, packet: Packet) -> None:
         if isinstance(packet, CreateSession):

@@ -11,9 +11,8 @@ from mqbroker.server.transport.control_channels import ControlChannels
 from mqbroker.server.transport.liveness import CONNECTION_TTL_MS
 from mqbroker.server.transport.partial_frames import PartialFrames
 from mqbroker.server.transport.reasons import ReasonLog
-from mqclient.errors import SessionCreationRejectedError
-from mqclient.wire.frames import FRAME_SIZE_MAX, SESSION_CHANNEL
-from mqclient.wire.packets import REASON_SCALE_DOWN, VERSION_MAX, CreateSession, DisconnectV3, ReattachSession, ReattachSessionResponse
+from mqclient.wire.frames import FRAME_SIZE_MAX
+from mqclient.wire.packets import REASON_SCALE_DOWN, VERSION_MAX, CreateSession, DisconnectV3, ReattachSession
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,12 +49,12 @@ class WaitingServer:
         self._connections.start()
 
     def create(self, connection: ServerConnection, request: CreateSession) -> None:
-        """Refuse, as a stopped server does."""
-        connection.reject(SessionCreationRejectedError("AMQ229008: Server not started"), SESSION_CHANNEL)
+        """End the connection: its client is to look for the active broker, and to try again."""
+        connection.fail_soon("the broker is not active")
 
     def reattach(self, connection: ServerConnection, request: ReattachSession) -> None:
-        """Refuse: there are no sessions."""
-        connection.send(ReattachSessionResponse(-1, False), SESSION_CHANNEL)
+        """As :meth:`create`."""
+        connection.fail_soon("the broker is not active")
 
     def connection_writable(self, connection: ServerConnection) -> None:
         """No output to hold back: peers get answers only."""

@@ -57,12 +57,22 @@ class OwnFolder:
         try:
             if self._file_system.exists(self._epoch):
                 self._file_system.remove(self._epoch)
-            self.node_id = lock.make_node_id(missing)
+            self.node_id = self.find_node_id(lock, missing)
             self._found = lock.state()
             lock.write_state(STATE_FAILING_BACK)
         except BaseException:
             lock.release()
             raise
+
+    def find_node_id(self, lock: NodeLock, missing: Callable[[], str]) -> str:
+        """The node id of the folder that was locked."""
+        return lock.make_node_id(missing)
+
+    def rename(self, node_id: str) -> None:
+        """The folder is another node's from now on."""
+        if node_id != self.node_id:
+            self._lock.write_node_id(node_id)
+            self.node_id = node_id
 
     def check(self) -> None:
         """The lock is enough."""

@@ -5,7 +5,7 @@ from typing import Any
 from twisted.internet.defer import Deferred
 from twisted.trial.unittest import TestCase
 
-from mqbroker.cluster.links.opening import LossListener, show_password
+from mqbroker.cluster.links.opening import LossListener, ask_product, show_password
 from mqbroker.server.transport.cluster_channel import ClusterCredentials
 from mqclient.errors import ClusterSecurityError, MQError, NotConnectedError
 from mqclient.wire.packets import ClusterConnect, ClusterConnectReply
@@ -26,9 +26,9 @@ class Peer:
         return ClusterConnectReply(right, "theirs", 1) if packet.groups and packet.product == "ours" else ClusterConnectReply(right)
 
 
-def shown(password: str, product: str | None = None) -> Deferred[Any]:
+def shown(password: str) -> Deferred[Any]:
     connection: Any = Peer("right")
-    return Deferred.fromCoroutine(show_password(connection, ClusterCredentials("cluster", password), product))
+    return Deferred.fromCoroutine(show_password(connection, ClusterCredentials("cluster", password)))
 
 
 class PasswordTests(TestCase):
@@ -36,7 +36,9 @@ class PasswordTests(TestCase):
         self.assertIsNone(self.successResultOf(shown("right")))
 
     def test_a_broker_that_is_told_the_product_says_its_own(self) -> None:
-        self.assertEqual(self.successResultOf(shown("right", "ours")), "theirs")
+        connection: Any = Peer("right")
+        asked = ask_product(connection, ClusterCredentials("cluster", "right"), "ours")
+        self.assertEqual(self.successResultOf(Deferred.fromCoroutine(asked)), "theirs")
 
     def test_a_broker_that_refuses_the_password_is_named_without_it(self) -> None:
         error = self.failureResultOf(shown("wrong"), ClusterSecurityError).value

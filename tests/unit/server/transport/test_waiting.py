@@ -11,7 +11,6 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.config.model.configuration import Configuration
 from mqbroker.server.transport.waiting import WaitingServer
-from mqclient.errors import SessionCreationRejectedError
 from mqclient.wire import packets as wire
 from mqclient.wire.frames import CLUSTER_CHANNEL, PING_CHANNEL, SESSION_CHANNEL
 from tests.support.clock import FakeClock
@@ -69,22 +68,28 @@ class WaitingServerTests(SynchronousTestCase):
         self.assertEqual(peer.read(), [(CLUSTER_CHANNEL, wire.ClusterConnectReply(False))])
         self.assertEqual(self.store.log, [])
 
-    def test_clients_are_sent_away(self) -> None:
-        peer = self.peer()
-        peer.session()
-        [refused] = peer.take(SESSION_CHANNEL)
-        assert isinstance(refused, wire.ExceptionResponse)
-        self.assertEqual(refused.error_code, SessionCreationRejectedError.code)
-        self.assertIn("AMQ229008", refused.message or "")
-        peer.send(wire.ReattachSession("old", 0), SESSION_CHANNEL)
-        peer.send(wire.CheckForFailover(None), SESSION_CHANNEL)
-        self.assertEqual(peer.take(SESSION_CHANNEL), [wire.ReattachSessionResponse(-1, False), wire.CheckForFailoverReply(False)])
+    def test_clients_are_sent_away_with_their_first_request(self) -> None:
+        for packet, channel in (
+            (wire.SubscribeTopologyV2(False, 136), PING_CHANNEL),
+            (wire.CreateSession("s", 10, 136, None, None, 1000, False, True, True, -1, False), SESSION_CHANNEL),
+            (wire.ReattachSession("old", 0), SESSION_CHANNEL),
+        ):
+            peer = self.peer()
+            peer.send(packet, channel)
+            self.clock.advance(0)
+            self.assertEqual((peer.read(), peer.transport.aborted), ([], True), packet)
 
-    def test_nobody_is_told_of_this_broker(self) -> None:
+    def test_a_client_that_asks_whether_it_may_go_on_here_is_told_no(self) -> None:
         peer = self.peer()
+        peer.send(wire.CheckForFailover(None), SESSION_CHANNEL)
+        self.assertEqual(peer.take(SESSION_CHANNEL), [wire.CheckForFailoverReply(False)])
+
+    def test_a_broker_of_the_cluster_learns_that_somebody_is_here(self) -> None:
+        peer = self.member()
         peer.send(wire.SubscribeTopologyV2(False, 136), PING_CHANNEL)
-        peer.ping(5000)
-        self.assertEqual(peer.read(), [(PING_CHANNEL, wire.Ping(5000))])
+        [packet] = peer.take(PING_CHANNEL)
+        assert isinstance(packet, wire.ClusterTopologyV4)
+        self.assertEqual((packet.node_id, packet.primary), (self.server.node_id, None))
 
     def test_who_is_silent_for_too_long_is_given_up(self) -> None:
         peer = self.peer()

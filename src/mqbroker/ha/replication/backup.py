@@ -1,0 +1,185 @@
+"""The passive broker of a pair: it looks for an active one that takes it as its replica, again and again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from twisted.internet.defer import Deferred
+from twisted.logger import Logger
+
+from mqbroker.cluster.links.opening import show_password
+from mqbroker.ha.replication.following import Following, FollowingOwner, Registration
+from mqclient.core.api import LocatorSettings
+from mqclient.core.connection.connection import describe
+from mqclient.core.connection.reconnect import same_place
+from mqclient.core.factories.locator import Locator
+from mqclient.core.runtime import Runtime, wait_at_most
+from mqclient.errors import MQError
+from mqclient.protocol.topology import Topology
+
+if TYPE_CHECKING:
+    from mqbroker.config.model.cluster import ClusterConnectionConfiguration
+    from mqbroker.server.transport.cluster_channel import ClusterCredentials
+    from mqclient.core.connection.connection import Connection
+    from mqclient.wire.primitives import TransportConfiguration
+
+log = Logger(namespace="mqbroker.ha")
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterSide:
+    """How a broker of a pair reaches others: ``own`` is its connector, ``places`` gives those of the cluster connection without it.
+
+    ``close`` ends the search for such places.
+    """
+
+    runtime: Runtime
+    connection: ClusterConnectionConfiguration
+    credentials: ClusterCredentials
+    own: TransportConfiguration
+    places: Callable[[], Sequence[TransportConfiguration]]
+    close: Callable[[], object]
+
+    def settings(self) -> LocatorSettings:
+        """Those of connections to other brokers, which are tried once."""
+        connection = self.connection
+        return LocatorSettings(
+            ha=True,
+            use_topology_for_load_balancing=False,
+            call_timeout=connection.call_timeout,
+            client_failure_check_period=connection.check_period,
+            connection_ttl=connection.connection_ttl,
+        )
+
+
+class ReplicatedBackup:
+    """Follows one active broker after the other until :meth:`stop`.
+
+    ``registration()`` is what it says of itself now.  ``known`` are places beside those of the cluster connection.  ``refused(place)``
+    is called when nobody there takes it; the next place is tried once the result fires.
+    """
+
+    def __init__(
+        self,
+        side: ClusterSide,
+        retry_seconds: float,
+        registration: Callable[[], Registration],
+        known: Callable[[], Sequence[TransportConfiguration]],
+        owner: FollowingOwner,
+        refused: Callable[[TransportConfiguration], Deferred[Any]],
+    ) -> None:
+        self.topology = Topology()
+        """The members of the cluster, as they were known last."""
+        self._side = side
+        self._retry_seconds = retry_seconds
+        self._registration = registration
+        self._known = known
+        self._owner = owner
+        self._refused = refused
+        self._following: Following | None = None
+        self._stopped = True
+        self._wake: Any = None
+        self._round = 0
+        """Tells the search that runs from one that was stopped."""
+
+    def start(self) -> None:
+        if self._stopped:
+            self._stopped = False
+            self._round += 1
+            self._side.runtime.spawn(self._run(self._round))
+
+    def stop(self) -> None:
+        """Follow nobody."""
+        self._stopped = True
+        if self._following is not None:
+            self._following.end()
+            self._following = None
+        if self._wake is not None:
+            self._side.runtime.resolve(self._wake, None)
+
+    def leave_folder(self, done: Callable[[], object]) -> None:
+        """Answer the active broker no more, and look for no other; ``done`` is called when the files are closed.
+
+        The connection stays for questions, until :meth:`stop`.
+        """
+        self._stopped = True
+        if self._following is None:
+            done()
+        else:
+            self._following.leave_folder(done)
+
+    def ask(self, handler: str, question: bytes) -> Deferred[bytes] | None:
+        """Ask the active broker over the connection to it; None without one."""
+        return None if self._following is None else self._following.ask(handler, question)
+
+    # --- the search
+
+    async def _run(self, number: int) -> None:
+        runtime = self._side.runtime
+        while self._goes_on(number):
+            try:
+                for place in await self._candidates():
+                    if not self._goes_on(number):
+                        return
+                    await self._follow(place)
+            except Exception as error:  # a defect must not leave this broker alone for ever
+                if self._goes_on(number):
+                    runtime.log_failure("the search for an active broker failed", error)
+            if self._goes_on(number):
+                await self._pause()
+
+    def _goes_on(self, number: int) -> bool:
+        return not self._stopped and number == self._round
+
+    async def _follow(self, place: TransportConfiguration) -> None:
+        side = self._side
+        following = Following(side.runtime, side.settings(), self.topology, place, self._registration(), self._owner)
+        self._following = following
+        try:
+            await following.run()
+        except MQError as error:
+            log.info("no replica at {place}: {error}", place=describe(place), error=error)
+            if not self._stopped:
+                await self._refused(place)
+        finally:
+            if self._following is following:
+                self._following = None
+
+    async def _candidates(self) -> list[TransportConfiguration]:
+        """Where active brokers may be that this one may follow: those of its node first."""
+        side, registration = self._side, self._registration()
+        self.topology = topology = Topology()
+        for place in (*self._known(), *side.places()):
+            locator = Locator(side.runtime, [place], side.settings(), topology=topology, greet=self._log_in, follow=False)
+            try:
+                await locator.create_session_factory()
+                break
+            except MQError:
+                continue
+            finally:
+                await locator.close()
+        found = []
+        for member in topology:
+            wanted = registration.node_id in ("", member.node_id)
+            if registration.group_name is not None and not registration.node_id:
+                wanted = member.backup_group_name == registration.group_name
+            if wanted and member.primary is not None and not same_place(member.primary, side.own):
+                found.append(member.primary)
+        return found
+
+    async def _log_in(self, connection: Connection) -> None:
+        await show_password(connection, self._side.credentials)
+
+    async def _pause(self) -> None:
+        runtime = self._side.runtime
+        self._wake = runtime.create_future()
+        late = MQError("the pause is over")
+        try:
+            await wait_at_most(runtime, self._wake, self._retry_seconds, late)
+        except MQError as error:
+            if error is not late:
+                raise
+        finally:
+            self._wake = None

@@ -1,0 +1,95 @@
+"""The ways of the proof to other brokers: see :class:`mqbroker.ha.proof.ports.Network`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from twisted.internet.defer import Deferred, fail
+
+from mqbroker.cluster.links.opening import ask_product
+from mqbroker.ha.proof.ports import UnreachableError
+from mqbroker.ha.replication.connectors import connector_of
+from mqbroker.server.transport.cluster_channel import PRODUCT
+from mqclient.core.connection.connection import describe
+from mqclient.core.factories.locator import Locator
+from mqclient.errors import MQError
+from mqclient.wire.packets import QuorumVote, QuorumVoteReply
+
+if TYPE_CHECKING:
+    from mqbroker.ha.replication.backup import ClusterSide
+    from mqclient.core.connection.connection import Connection
+    from mqclient.wire.primitives import TransportConfiguration
+
+JAVA_MAX = 1_000
+"""Java brokers that are remembered as such, as many as a topology has members."""
+
+
+class _Answered(MQError):
+    """Ends a connection that has served its purpose."""
+
+
+class ProofNetwork:
+    """Asks over connections of their own, one for each question.
+
+    ``over_link`` asks over the connection of the pair, None when there is none.  ``connector_of_node`` finds an active broker by its
+    node id.
+    """
+
+    def __init__(
+        self,
+        side: ClusterSide,
+        over_link: Callable[[str, bytes], Deferred[bytes] | None],
+        connector_of_node: Callable[[str], TransportConfiguration | None],
+    ) -> None:
+        self._side = side
+        self._over_link = over_link
+        self._connector_of_node = connector_of_node
+        self._java: dict[str, None] = {}
+
+    def ask_copy(self, connector: str, handler: str, question: bytes) -> Deferred[bytes]:
+        answer = self._over_link(handler, question)
+        if answer is not None:
+            return answer
+        try:
+            place = connector_of(connector)
+        except ValueError as error:
+            return fail(UnreachableError(str(error)))
+        return Deferred.fromCoroutine(self._ask(place, handler, question))
+
+    def ask_voter(self, node_id: str, handler: str, question: bytes) -> Deferred[bytes]:
+        place = self._connector_of_node(node_id)
+        if place is None:
+            return fail(UnreachableError(f"the cluster knows no active broker of the node {node_id}"))
+        return Deferred.fromCoroutine(self._ask(place, handler, question, node_id))
+
+    def is_java(self, node_id: str) -> bool:
+        return node_id in self._java
+
+    async def _ask(self, place: TransportConfiguration, handler: str, question: bytes, node_id: str = "") -> bytes:
+        answers: list[bytes] = []
+
+        async def greet(connection: Connection) -> None:
+            product = await ask_product(connection, self._side.credentials, PRODUCT)
+            if node_id:
+                self._learn(node_id, product)
+            reply: QuorumVoteReply = await connection.cluster_channel.call(QuorumVote(handler, question), QuorumVoteReply)
+            answers.append(reply.vote)
+            raise _Answered("answered")
+
+        locator = Locator(self._side.runtime, [place], self._side.settings(), greet=greet, follow=False)
+        try:
+            await locator.create_session_factory()
+        except MQError as error:
+            if answers:
+                return answers[0]
+            raise UnreachableError(f"{describe(place)} does not answer: {error}") from error
+        finally:
+            await locator.close()
+        raise UnreachableError(f"{describe(place)} does not answer")
+
+    def _learn(self, node_id: str, product: str | None) -> None:
+        if product == PRODUCT:
+            self._java.pop(node_id, None)
+        elif len(self._java) < JAVA_MAX:
+            self._java[node_id] = None

@@ -1,0 +1,233 @@
+"""What an active broker and its replica say on the channel of replication.
+
+Source: ``protocol-spec/``, chapter "Replication".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, TypeAlias
+
+from mqclient.errors import MalformedPacketError
+from mqclient.wire.frames import HEADER, REPLICATION_CHANNEL, frame
+from mqclient.wire.primitives import Reader, TransportConfiguration, Writer
+
+VERSION = 1
+"""Of these packets, and of the stream of changes that they carry."""
+
+CHANGES_MAX = 60 * 1024
+"""Bytes of the stream of changes in one packet: a connection without a session takes frames of 64 KiB."""
+
+TEXT_MAX = 8 * 1024
+"""Bytes of every other packet between an active broker and its replica: names, ids, a connector, numbers."""
+
+STOP_CALLED, FAIL_OVER = 0, 1
+"""The values of SCHEDULED_FAILOVER."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hello:
+    """A replica has registered: which copy it is, and of which node (empty: of any)."""
+
+    TYPE: ClassVar[int] = -100
+    version: int
+    copy_id: str
+    node_id: str
+
+    def write(self, writer: Writer) -> None:
+        writer.i8(self.version)
+        writer.string(self.copy_id)
+        writer.string(self.node_id)
+
+    @classmethod
+    def read(cls, reader: Reader) -> Hello:
+        return cls(reader.i8(), reader.string(), reader.string())
+
+
+@dataclass(frozen=True, slots=True)
+class Welcome:
+    """The active broker takes the replica.  ``connector`` is how it is reached."""
+
+    TYPE: ClassVar[int] = -101
+    version: int
+    copy_id: str
+    node_id: str
+    connector: TransportConfiguration
+    allows_failback: bool
+
+    def write(self, writer: Writer) -> None:
+        writer.i8(self.version)
+        writer.string(self.copy_id)
+        writer.string(self.node_id)
+        writer.transport(self.connector)
+        writer.boolean(self.allows_failback)
+
+    @classmethod
+    def read(cls, reader: Reader) -> Welcome:
+        return cls(reader.i8(), reader.string(), reader.string(), reader.transport(), reader.boolean())
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """The replica has noted durably that its former files are of no use: the stream of changes may begin."""
+
+    TYPE: ClassVar[int] = -108
+
+    def write(self, writer: Writer) -> None:
+        """It says nothing else."""
+
+    @classmethod
+    def read(cls, reader: Reader) -> Ready:
+        return cls()
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """A piece of the stream of changes."""
+
+    TYPE: ClassVar[int] = -102
+    data: bytes
+
+    @classmethod
+    def read(cls, reader: Reader) -> Changes:
+        return cls(reader.raw(reader.remaining))
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """The replica has done the changes up to this number."""
+
+    TYPE: ClassVar[int] = -103
+    number: int
+
+    def write(self, writer: Writer) -> None:
+        writer.i64(self.number)
+
+    @classmethod
+    def read(cls, reader: Reader) -> Answered:
+        return cls(reader.i64())
+
+
+@dataclass(frozen=True, slots=True)
+class Complete:
+    """Everything is there: the replica notes the sequence, and with it that the active broker is the other copy."""
+
+    TYPE: ClassVar[int] = -104
+    sequence: int
+
+    def write(self, writer: Writer) -> None:
+        writer.i64(self.sequence)
+
+    @classmethod
+    def read(cls, reader: Reader) -> Complete:
+        return cls(reader.i64())
+
+
+@dataclass(frozen=True, slots=True)
+class Completed:
+    """The replica has noted the sequence durably."""
+
+    TYPE: ClassVar[int] = -105
+
+    def write(self, writer: Writer) -> None:
+        """It says nothing else."""
+
+    @classmethod
+    def read(cls, reader: Reader) -> Completed:
+        return cls()
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question of the proof, with the name of its kind; answered by :class:`Reply` with the same number."""
+
+    TYPE: ClassVar[int] = -106
+    number: int
+    handler: str
+    data: bytes
+
+    def write(self, writer: Writer) -> None:
+        writer.i32(self.number)
+        writer.string(self.handler)
+        writer.raw(self.data)
+
+    @classmethod
+    def read(cls, reader: Reader) -> Question:
+        return cls(reader.i32(), reader.string(), reader.raw(reader.remaining))
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    TYPE: ClassVar[int] = -107
+    number: int
+    data: bytes
+
+    def write(self, writer: Writer) -> None:
+        writer.i32(self.number)
+        writer.raw(self.data)
+
+    @classmethod
+    def read(cls, reader: Reader) -> Reply:
+        return cls(reader.i32(), reader.raw(reader.remaining))
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduledFailover:
+    """The active broker stops (:data:`STOP_CALLED`), or has given itself up durably: the replica goes on (:data:`FAIL_OVER`)."""
+
+    TYPE: ClassVar[int] = 121
+    value: int
+
+    def write(self, writer: Writer) -> None:
+        writer.i32(self.value)
+
+    @classmethod
+    def read(cls, reader: Reader) -> ScheduledFailover:
+        return cls(reader.i32())
+
+
+Said: TypeAlias = Hello | Welcome | Ready | Answered | Complete | Completed | Question | Reply | ScheduledFailover
+"""Every packet but :class:`Changes`, which is written by :func:`changes_frames`."""
+
+_KINDS: tuple[type[Said | Changes], ...] = (
+    Hello,
+    Welcome,
+    Ready,
+    Changes,
+    Answered,
+    Complete,
+    Completed,
+    Question,
+    Reply,
+    ScheduledFailover,
+)
+_BY_TYPE = {kind.TYPE: kind for kind in _KINDS}
+
+
+def packet_frame(packet: Said) -> bytes:
+    """A packet as a whole frame."""
+    writer = Writer()
+    packet.write(writer)
+    return frame(packet.TYPE, REPLICATION_CHANNEL, bytes(writer.data))
+
+
+def read_packet(packet_type: int, body: bytes) -> Said | Changes:
+    """Raises MalformedPacketError."""
+    kind = _BY_TYPE.get(packet_type)
+    if kind is None:
+        raise MalformedPacketError("frame", "type", f"unknown packet type {packet_type} on the channel of replication")
+    reader = Reader(body, kind.__name__)
+    limit = CHANGES_MAX if kind is Changes else TEXT_MAX
+    if len(body) > limit:
+        raise reader.fail(f"{len(body)} bytes are more than {limit}")
+    return kind.read(reader)
+
+
+def changes_frames(buffers: Sequence[bytes | bytearray | memoryview]) -> list[bytes]:
+    """The stream of changes goes on with these bytes: whole frames."""
+    data = memoryview(b"".join(buffers))
+    return [
+        HEADER.pack(9 + len(piece), Changes.TYPE, REPLICATION_CHANNEL) + piece
+        for piece in (data[start : start + CHANGES_MAX] for start in range(0, len(data), CHANGES_MAX))
+    ]

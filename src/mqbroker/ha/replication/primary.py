@@ -1,0 +1,216 @@
+"""The active broker of a pair: it takes one replica at a time, and goes on without one when there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from twisted.internet.defer import Deferred
+from twisted.logger import Logger
+
+from mqbroker.ha.proof.copy_record import CONNECTOR_SIZE_MAX, CopyRecord, OtherCopy
+from mqbroker.ha.replication.connectors import connector_text
+from mqbroker.ha.replication.packets import VERSION, Welcome
+from mqbroker.ha.replication.replica import Buffers, Replica
+from mqbroker.server.transport.cluster_channel import PRODUCT
+from mqbroker.storage.mirror.feed import Progress, ReplicaFeed
+from mqclient.protocol.topology import TopologyMember
+from mqclient.wire.packets import BackupRegistration, BackupRegistrationFailed
+
+if TYPE_CHECKING:
+    from mqbroker.cluster.connection import ClusterConnection
+    from mqbroker.config.model.cluster import ReplicationConfiguration
+    from mqbroker.ha.proof.copy_keeper import CopyKeeper
+    from mqbroker.ha.proof.seeking import Seeker
+    from mqbroker.messaging.ports import Clock
+    from mqbroker.server.server import Server
+    from mqbroker.server.transport.connection import ServerConnection
+    from mqbroker.storage.disk.diskwriter import DiskWriter
+    from mqbroker.storage.mirror.mirrored import MirroredFileSystem
+    from mqbroker.storage.tickets import Tickets
+
+FAILED = 0
+"""The answer to a replica that cannot be taken: it stops."""
+ALREADY_REPLICATING = 2
+"""The answer to a replica that may try another primary."""
+
+HAND_OVER_SECONDS = 5.0
+"""How long an orderly stop waits until the replica has everything."""
+
+log = Logger(namespace="mqbroker.ha")
+
+
+@dataclass(frozen=True, slots=True)
+class MirroredStore:
+    """The store of the active broker, and the file system that tells of its changes.
+
+    ``datasync``: its work is synced.  ``call`` lets another thread call on the loop.
+    """
+
+    tickets: Tickets
+    files: MirroredFileSystem
+    writer: DiskWriter
+    datasync: bool
+    call: Callable[[Callable[[], object]], object]
+
+
+class ReplicatedPrimary:
+    """The active side, from one activation to its end.
+
+    ``connection`` is the cluster connection of the pair.  ``proof_wanted()`` is called when the broker may go on only with a proof;
+    :meth:`go_on` tells that it is there.  ``failback()`` is called when a primary that is back has all data, and is to be active again.
+    """
+
+    def __init__(
+        self,
+        policy: ReplicationConfiguration,
+        server: Server,
+        store: MirroredStore,
+        connection: ClusterConnection,
+        keeper: CopyKeeper,
+        seeker: Seeker,
+        answer: Callable[[str, bytes], Deferred[bytes]],
+        proof_wanted: Callable[[], object],
+        failback: Callable[[], object],
+    ) -> None:
+        self.replica: Replica | None = None
+        """The present one; also one that was given up, as long as its word may be the proof."""
+        self._policy = policy
+        self._server = server
+        self._clock: Clock = server.clock
+        self._store = store
+        self._connection = connection
+        self._keeper = keeper
+        self._seeker = seeker
+        self._answer = answer
+        self._proof_wanted = proof_wanted
+        self._failback = failback
+        self._stopping = False
+
+    def start(self) -> None:
+        """Take replicas from now on."""
+        self._server.cluster_channel.register(BackupRegistration, self._registered)
+
+    # --- state
+
+    @property
+    def is_replica_in_sync(self) -> bool:
+        return self.replica is not None and self.replica.is_in_sync
+
+    @property
+    def progress(self) -> Progress | None:
+        """How far the copy of the replica has come; None without one."""
+        return None if self.replica is None else self.replica.progress
+
+    @property
+    def sequence(self) -> int:
+        return self._keeper.record.sequence
+
+    # --- pairing
+
+    def _registered(self, connection: ServerConnection, packet: BackupRegistration) -> BackupRegistrationFailed | None:
+        if connection.product != PRODUCT or self.replica is not None or connection.link is not None or self._stopping:
+            # A Java replica is sent on, too: it knows another stream.
+            return BackupRegistrationFailed(ALREADY_REPLICATING)
+        if len(connector_text(packet.connector)) > CONNECTOR_SIZE_MAX:
+            log.warn("a replica at {place} is refused: its connector is too long", place=connection.remote)
+            return BackupRegistrationFailed(FAILED)
+        self.replica = Replica(
+            self,
+            connection,
+            packet.connector,
+            packet.wants_failback,
+            self._clock,
+            self._connection.configuration.call_timeout / 1000,
+            self._policy.initial_replication_sync_timeout / 1000,
+        )
+        return None
+
+    def welcome(self) -> Welcome:
+        record = self._keeper.record
+        allows_failback = self._policy.backup and self._policy.allow_failback
+        return Welcome(VERSION, record.copy_id, self._server.node_id, self._connection.own_connector, allows_failback)
+
+    def make_feed(self, send: Callable[[Buffers], object], copied: Callable[[], object], lost: Callable[[str], object]) -> ReplicaFeed:
+        store = self._store
+        return ReplicaFeed(store.files, store.writer, store.tickets, store.datasync, store.call, send, copied, lost)
+
+    def note(self, other: OtherCopy) -> Deferred[CopyRecord]:
+        return self._seeker.note(other)
+
+    def answer(self, handler: str, question: bytes) -> Deferred[bytes]:
+        return self._answer(handler, question)
+
+    def in_sync(self, replica: Replica) -> None:
+        now = self._clock.wall_ms()
+        topology = self._connection.topology
+        topology.backup_announced(TopologyMember(self._server.node_id, now, backup=replica.connector), now)
+        if replica.wants_failback and self._policy.backup and self._policy.allow_failback:
+            log.info("AMQ221039: the primary is back, and has all data: this backup gives way to it")
+            self._clock.call_later(0, self._failback)
+
+    def left(self, replica: Replica, proof_needed: bool) -> None:
+        topology = self._connection.topology
+        member = topology.get(self._server.node_id)
+        if member is not None and member.backup is not None and not self._stopping:
+            topology.activated(replace(member, backup=None), self._clock.wall_ms())
+        if not proof_needed:
+            self.replica = None
+        elif not self._stopping:
+            self._clock.call_later(0, self._proof_wanted)
+
+    def go_on(self) -> None:
+        """No other copy is or can become active: what has waited is answered."""
+        replica, self.replica = self.replica, None
+        if replica is not None:
+            replica.forget()
+
+    # --- the proof
+
+    def ask(self, handler: str, data: bytes) -> Deferred[bytes] | None:
+        """Ask the replica over its connection; None without one."""
+        return None if self.replica is None else self.replica.ask(handler, data)
+
+    # --- the end
+
+    def stop_called(self) -> None:
+        """The broker stops in order: take no replica any more, and tell the one that is there."""
+        self._stopping = True
+        if self.replica is not None and self.replica.is_in_sync:
+            self.replica.stop_called()
+
+    def hand_over(self, done: Callable[[], object]) -> None:
+        """Everything is written: a replica in sync takes over once it has it; then ``done``, after :data:`HAND_OVER_SECONDS` at the latest.
+
+        The replica asks this copy to give itself up, over its connection, and leaves when it is active.
+        """
+        replica = self.replica
+        if replica is None or not replica.is_in_sync:
+            done()
+            return
+        over = False
+
+        def finish() -> None:
+            nonlocal over
+            if not over:
+                over = True
+                limit.cancel()
+                done()
+
+        def drained() -> None:
+            if over or not replica.is_in_sync:
+                finish()
+            else:
+                self._seeker.cease()
+                replica.fail_over(finish)
+
+        limit = self._clock.call_later(HAND_OVER_SECONDS, finish)
+        replica.when_drained(drained)
+
+    def stop(self) -> None:
+        """The activation is over."""
+        self._stopping = True
+        if self.replica is not None:
+            self.replica.end("this broker is not active any more")
+            self.replica.forget()

@@ -1,0 +1,321 @@
+"""A pair in memory: two brokers with a life, a disk and a process each, on one clock and one network."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from contextlib import nullcontext
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from twisted.internet.defer import Deferred, succeed
+from twisted.trial.unittest import SynchronousTestCase
+
+from mqbroker.config.instance.broker_settings import BrokerSettings
+from mqbroker.config.model.cluster import ClusterConnectionConfiguration, ReplicationConfiguration
+from mqbroker.config.model.configuration import Configuration, QueueConfiguration
+from mqbroker.ha.proof.copy_record import CopyRecord, read_record
+from mqbroker.node.activation import Surroundings, make_activation
+from mqbroker.node.life import BrokerLife
+from mqbroker.node.parts import StartError
+from mqbroker.node.presence import open_side
+from mqbroker.storage.disk.nodelock import NodeLock
+from mqclient.urls import parse_transport_uri
+from mqclient.wire import packets as wire
+from tests.support.clock import FakeClock
+from tests.support.disk import SimulatedDisk
+from tests.support.diskwriter import WriterInTurns
+from tests.support.parts import make_parts
+from tests.unit.cluster.bridge_support import MemoryLink, MemoryRuntime
+from tests.unit.server.support import Peer, Session
+
+FOLDER = "/data/journal"
+
+
+class Network:
+    """Who listens on which port, and the connections between brokers."""
+
+    def __init__(self, clock: FakeClock) -> None:
+        self.clock = clock
+        self.listening: dict[str, Any] = {}
+        self.links: list[MemoryLink] = []
+        self.cut = False
+        """No byte arrives anywhere, and nobody hears of it."""
+
+    def move(self) -> bool:
+        if self.cut:
+            return False
+        self.links = [link for link in self.links if link.open]
+        busy = False
+        for link in self.links:
+            busy = link.move(1 << 20) or busy
+        return busy
+
+
+class ProcessClock:
+    """The clock as one process has it: with the process its calls end.  ``stopped``: the process stands still, and its calls wait."""
+
+    def __init__(self, clock: FakeClock) -> None:
+        self._clock = clock
+        self.alive = True
+        self.stopped = False
+        self._held: list[tuple[Callable[..., object], tuple[Any, ...]]] = []
+
+    def monotonic(self) -> float:
+        return self._clock.monotonic()
+
+    def wall_ms(self) -> int:
+        return self._clock.wall_ms()
+
+    def call_later(self, seconds: float, function: Callable[..., object], *args: Any) -> Any:
+        return self._clock.call_later(seconds, self._call, function, args)
+
+    def advance(self, seconds: float) -> None:
+        """For :class:`MemoryRuntime`."""
+        self._clock.advance(seconds)
+
+    def _call(self, function: Callable[..., object], args: tuple[Any, ...]) -> None:
+        if self.stopped:
+            self._held.append((function, args))
+        elif self.alive:
+            function(*args)
+
+    def go_on(self) -> None:
+        self.stopped = False
+        held, self._held = self._held, []
+        for function, args in held:
+            self._clock.call_later(0, self._call, function, args)
+
+
+class Runtime(MemoryRuntime):
+    """The network as one process sees it."""
+
+    def __init__(self, network: Network, clock: ProcessClock) -> None:
+        super().__init__(clock)  # type: ignore[arg-type]
+        self._network = network
+
+    def connect(self, connector: Any, handler: Any, timeout: float) -> Any:
+        port = str(dict(connector.parameters)["port"])
+        server = self._network.listening.get(port)
+        self.targets = {} if server is None or self._network.cut else {port: SimpleNamespace(server=server)}  # type: ignore[dict-item]
+        before = len(self.links)
+        result = super().connect(connector, handler, timeout)
+        self._network.links += self.links[before:]
+        return result
+
+
+class Acceptors:
+    """The way into a broker: its port."""
+
+    acceptors = ()
+
+    def __init__(self, server: Any, network: Network, port: str) -> None:
+        self._server = server
+        self._network = network
+        self._port = port
+
+    def find(self, name: str) -> None:
+        """There are no acceptors to be managed."""
+
+    def open(self) -> None:
+        if self._port in self._network.listening:
+            raise StartError(f"port {self._port} is taken")
+        self._network.listening[self._port] = self._server
+
+    def close(self) -> Deferred[Any]:
+        if self._network.listening.get(self._port) is self._server:
+            del self._network.listening[self._port]
+        return succeed(None)
+
+
+class Node:
+    """One broker on a disk of its own, which may lose its process and come back."""
+
+    def __init__(self, network: Network, name: str, port: str, others: dict[str, str], policy: ReplicationConfiguration | None) -> None:
+        self.network = network
+        self.clock = network.clock
+        self.name = name
+        self.port = port
+        self.disk = SimulatedDisk(random.Random(name))
+        self.failures: list[str] = []
+        self.stops_wanted = 0
+        self.activations = 0
+        self.others = others
+        self.policy = policy
+        self._entropy = random.Random(f"entropy of {name}")
+        self.life: BrokerLife
+        self.writers: list[WriterInTurns] = []
+        self.runtime: Runtime
+        self.process: ProcessClock
+
+    def configuration(self) -> Configuration:
+        ports = {"own": self.port, **self.others}
+        connectors = {name: parse_transport_uri(f"tcp://broker:{port}", name) for name, port in ports.items()}
+        connection = ClusterConnectionConfiguration("c", "own", static_connectors=tuple(self.others), retry_interval=100, call_timeout=5000)
+        return Configuration(
+            security_enabled=False,
+            name=self.name,
+            replication=self.policy,
+            connectors=connectors,
+            cluster_connections=[connection],
+            addresses=[],
+        )
+
+    def start(self) -> Node:
+        configuration = self.configuration()
+        self.process = process = ProcessClock(self.clock)
+        self.runtime = runtime = Runtime(self.network, process)
+        self.writers = []
+        outside = Surroundings(
+            process,
+            self._entropy.randbytes,
+            None,  # type: ignore[arg-type]
+            lambda name: open_side(configuration, name, Path(), runtime),
+            nullcontext(),
+            lambda function: process.call_later(0, function),
+        )
+        self.activation: Any = make_activation(configuration, outside)
+        parts = make_parts(
+            process,
+            self.disk,
+            make_writer=self._make_writer,
+            activation=self.activation,
+            entropy=self._entropy.randbytes,
+            make_runtime=lambda: runtime,
+            make_listeners=lambda server: Acceptors(server, self.network, self.port),
+        )
+        settings = BrokerSettings(configuration, Path("/"))
+        self.life = BrokerLife(settings, parts, self.failures.append, self._stop_wanted, self._activated)
+        self.life.start()
+        return self
+
+    def _make_writer(self, in_turn: Any) -> WriterInTurns:
+        self.writers.append(WriterInTurns(in_turn, self.process))
+        return self.writers[-1]
+
+    def _stop_wanted(self) -> None:
+        self.stops_wanted += 1
+
+    def _activated(self) -> None:
+        self.activations += 1
+
+    # --- what it is
+
+    @property
+    def state(self) -> str:
+        return self.life.state if self.process.alive else "dead"
+
+    @property
+    def record(self) -> CopyRecord:
+        found = read_record(self.disk, FOLDER)
+        assert found is not None
+        return found
+
+    @property
+    def record_or_none(self) -> CopyRecord | None:
+        return read_record(self.disk, FOLDER)
+
+    @property
+    def record_node(self) -> str | None:
+        """The node id on the disk."""
+        return NodeLock(self.disk, FOLDER).node_id()
+
+    @property
+    def replica_state(self) -> str:
+        primary = self.activation.primary
+        return "" if primary is None or primary.replica is None else str(primary.replica.state)
+
+    def queues(self) -> set[str]:
+        return {name for name in self.life.active.messaging.core.queues if not name.startswith("$")}
+
+    def messages(self, name: str = "q") -> int:
+        return self.life.active.messaging.core.queues[name].message_count
+
+    # --- what is done with it
+
+    def kill(self, power: bool = False) -> None:
+        """The process is gone, or with it the machine; whoever had a connection to it hears of that."""
+        self.process.alive = False
+        self.network.listening.pop(self.port, None)
+        for link in [each for each in self.network.links if each.open and (each in self.runtime.links or each.port == self.port)]:
+            link.open = False
+            self.network.clock.call_later(0, self._cut, link)
+        if power:
+            self.disk.crash()
+        else:
+            self.disk.end_process()
+
+    def _cut(self, link: MemoryLink) -> None:
+        """The other end hears of the loss."""
+        if link.port == self.port:
+            link.handler.link_lost("reset")
+        else:
+            link.connection.lost("reset")
+
+    def stop(self) -> Deferred[None]:
+        return self.life.stop()
+
+    def client(self) -> Session:
+        world: Any = SimpleNamespace(server=self.life.active.server)
+        return Peer(world).open()
+
+    def queue(self, name: str) -> None:
+        queue = QueueConfiguration(name=name, address=name, routing_type=1, durable=True)
+        messaging = self.life.active.messaging
+        messaging.core.turn.run(messaging.administration.create_queue, queue)
+
+
+class PairCase(SynchronousTestCase):
+    """A primary on port 1, a backup on port 2, and whoever a test adds."""
+
+    def setUp(self) -> None:
+        self.clock = FakeClock()
+        self.network = Network(self.clock)
+        self.nodes: list[Node] = []
+
+    def node(self, name: str, port: int, *others: int, policy: ReplicationConfiguration | None = None) -> Node:
+        node = Node(self.network, name, str(port), {f"to{each}": str(each) for each in others}, policy)
+        self.nodes.append(node)
+        return node
+
+    def pair(self, **backup: Any) -> tuple[Node, Node]:
+        """A primary with a replica in sync."""
+        primary = self.node("primary", 1, 2, policy=ReplicationConfiguration(False)).start()
+        replica = self.node("backup", 2, 1, policy=ReplicationConfiguration(True, **backup)).start()
+        self.run_until(lambda: primary.state == "active" and primary.replica_state == "in sync")
+        return primary, replica
+
+    def run_for(self, seconds: float) -> None:
+        end = self.clock.seconds + seconds
+        while True:
+            for _ in range(10_000):
+                busy = self.clock.run_due()
+                if not (self.network.move() or busy):
+                    break
+            else:
+                raise AssertionError("the brokers talk without end")
+            if self.clock.seconds >= end - 1e-9:
+                return
+            self.clock.advance(min(0.05, end - self.clock.seconds))
+
+    def run_until(self, reached: Callable[[], bool], seconds: float = 30.0) -> float:
+        """Returns the seconds that it took."""
+        start = self.clock.seconds
+        while not reached():
+            if self.clock.seconds > start + seconds:
+                states = [(each.name, each.state, each.activation.state) for each in self.nodes]
+                raise AssertionError(f"not reached within {seconds} s: {states}")
+            self.run_for(0.05)
+        return self.clock.seconds - start
+
+
+def created(name: str) -> wire.CreateQueueV2:
+    return wire.CreateQueueV2(name, name, durable=True, routing_type=1)
+
+
+def alone(case: PairCase) -> Node:
+    """An active primary without a replica."""
+    primary = case.node("primary", 1, 2, policy=ReplicationConfiguration(False)).start()
+    case.run_until(lambda: primary.state == "active")
+    return primary

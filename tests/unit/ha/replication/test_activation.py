@@ -1,0 +1,159 @@
+"""Brokers of a pair: one is active, the other one repeats its writes, and takes over."""
+
+from __future__ import annotations
+
+from mqbroker.config.model.cluster import ReplicationConfiguration
+from mqbroker.ha.proof.copy_record import CopyState
+from mqclient.wire import packets as wire
+from tests.unit.ha.replication.support import PairCase, created
+from tests.unit.server.support import Session
+
+
+def acknowledged(session: Session) -> int:
+    """How many of the sends that asked for it were answered since the last call."""
+    return sum(isinstance(packet, wire.NullResponse) for packet in session.take())
+
+
+class PairingTests(PairCase):
+    def test_a_backup_copies_the_primary_and_is_in_sync(self) -> None:
+        primary, backup = self.pair()
+        self.assertEqual((primary.state, backup.state), ("active", "passive"))
+        self.assertEqual((primary.record.state, primary.record.sequence), (CopyState.COMPLETE, 1))
+        self.assertEqual((backup.record.state, backup.record.sequence), (CopyState.COMPLETE, 1))
+        self.assertTrue(primary.record.shared and backup.record.shared)
+        self.assertNotIn("2", self.network.listening)
+
+    def test_the_cluster_learns_of_the_pair_when_it_is_in_sync(self) -> None:
+        primary, _ = self.pair()
+        server = primary.life.active.server
+        [member] = server.cluster.connections["c"].topology
+        self.assertEqual(dict(member.backup.parameters)["port"], "2")
+
+    def test_a_durable_send_is_answered_only_when_the_replica_has_it(self) -> None:
+        primary, backup = self.pair()
+        session = primary.client()
+        session.send(created("q"))
+        self.run_for(0.1)
+        self.assertEqual(acknowledged(session), 1)
+        self.network.cut = True
+        session.publish(reply=True)
+        self.run_for(0.5)
+        self.assertEqual(acknowledged(session), 0)
+        self.network.cut = False
+        self.run_for(0.1)
+        self.assertEqual(acknowledged(session), 1)
+        self.assertEqual(backup.state, "passive")
+
+    def test_one_replica_is_enough(self) -> None:
+        primary, _ = self.pair()
+        spare = self.node("spare", 3, 1, policy=ReplicationConfiguration(True, retry_replication_wait=200)).start()
+        self.run_for(2)
+        self.assertEqual((primary.replica_state, spare.record_or_none), ("in sync", None))
+
+
+class TakeoverTests(PairCase):
+    def send(self, count: int = 3) -> None:
+        """Messages that are acknowledged."""
+        [active] = [node for node in self.nodes if node.state == "active"]
+        session = active.client()
+        if "q" not in active.queues():
+            session.send(created("q"))
+        for number in range(count):
+            session.publish(reply=True, number=number)
+        self.run_for(0.2)
+        assert acknowledged(session) >= count
+
+    def test_the_backup_takes_over_when_the_primary_has_died(self) -> None:
+        self.taken_over(power=False)
+
+    def test_the_backup_takes_over_when_the_machine_of_the_primary_is_gone(self) -> None:
+        self.taken_over(power=True)
+
+    def taken_over(self, power: bool) -> None:
+        primary, backup = self.pair()
+        self.send()
+        primary.kill(power)
+        seconds = self.run_until(lambda: backup.state == "active")
+        self.assertLess(seconds, 3)
+        self.assertEqual((backup.messages(), backup.record.sequence, backup.life.active.store.node_id), (3, 2, primary.record_node))
+
+    def test_an_orderly_stop_lets_the_backup_take_over_at_once(self) -> None:
+        primary, backup = self.pair()
+        self.send()
+        stopped = primary.stop()
+        seconds = self.run_until(lambda: backup.state == "active")
+        self.assertLess(seconds, 1)
+        self.run_for(1)
+        self.assertTrue(stopped.called)
+        self.assertEqual((primary.record.state, backup.messages()), (CopyState.GIVEN_UP, 3))
+
+    def test_a_primary_that_is_back_follows_and_the_backup_keeps_its_place(self) -> None:
+        primary, backup = self.pair()
+        self.send()
+        primary.kill()
+        self.run_until(lambda: backup.state == "active")
+        self.send(2)
+        primary.start()
+        self.run_until(lambda: backup.replica_state == "in sync")
+        self.assertEqual((primary.state, backup.state, primary.record.sequence), ("passive", "active", 2))
+        self.assertIn("oldreplica.1", self.names(primary))
+
+    def names(self, node: object) -> list[str]:
+        return node.disk.list("/data/journal")  # type: ignore[attr-defined,no-any-return]
+
+    def test_with_allow_failback_the_primary_is_active_again_and_the_backup_its_replica(self) -> None:
+        primary, backup = self.pair(allow_failback=True)
+        self.send()
+        primary.kill()
+        self.run_until(lambda: backup.state == "active")
+        self.send(2)
+        primary.start()
+        self.run_until(lambda: primary.state == "active" and primary.replica_state == "in sync")
+        self.assertEqual((primary.messages(), backup.state, backup.failures), (5, "passive", []))
+
+    def test_without_its_replica_the_primary_goes_on_after_the_proof(self) -> None:
+        primary, backup = self.pair()
+        self.send()
+        backup.kill()
+        session = primary.client()
+        session.publish(reply=True)
+        self.run_for(0.1)
+        seconds = self.run_until(lambda: acknowledged(session) == 1)
+        self.assertLess(seconds, 3)
+        self.assertEqual((primary.record.sequence, primary.record.shared), (2, False))
+        backup.start()
+        self.run_until(lambda: primary.activation.primary.replica is not None and primary.replica_state == "in sync")
+        self.assertEqual((backup.record.sequence, primary.state), (2, "active"))
+
+    def test_a_silent_replica_is_given_up(self) -> None:
+        primary, backup = self.pair()
+        backup.process.stopped = True
+        self.send_without_answer(primary)
+        self.run_until(lambda: primary.record.sequence == 2, 20)
+        self.assertEqual(primary.state, "active")
+        backup.process.go_on()
+        self.run_until(lambda: primary.replica_state == "in sync")
+        self.assertEqual((backup.state, backup.failures), ("passive", []))
+
+    def send_without_answer(self, node: object) -> None:
+        session = node.client()  # type: ignore[attr-defined]
+        session.send(created("q"))
+
+    def test_both_were_down_and_the_one_that_was_active_last_goes_on(self) -> None:
+        primary, backup = self.pair()
+        self.send()
+        primary.kill()
+        self.run_until(lambda: backup.state == "active")
+        self.send(2)
+        primary.start()
+        self.run_until(lambda: backup.replica_state == "in sync")
+        primary.kill()
+        backup.kill()
+        self.run_for(1)
+        primary.start()
+        self.run_for(3)
+        self.assertEqual(primary.state, "passive")
+        backup.start()
+        self.run_until(lambda: "active" in (primary.state, backup.state))
+        self.run_until(lambda: any(node.state == "active" and node.replica_state == "in sync" for node in (primary, backup)))
+        self.assertEqual([node.messages() for node in (primary, backup) if node.state == "active"], [5])

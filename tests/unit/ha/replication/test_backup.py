@@ -1,0 +1,41 @@
+"""Which active broker a backup follows."""
+
+from __future__ import annotations
+
+from mqbroker.config.model.cluster import ReplicationConfiguration
+from tests.unit.ha.replication.support import Node, PairCase
+
+
+class ChoiceTests(PairCase):
+    def primary(self, name: str, port: int, *others: int, group: str | None = None) -> Node:
+        return self.node(name, port, *others, policy=ReplicationConfiguration(False, group)).start()
+
+    def backup(self, name: str, port: int, *others: int, group: str | None = None) -> Node:
+        return self.node(name, port, *others, policy=ReplicationConfiguration(True, group, retry_replication_wait=200)).start()
+
+    def in_sync(self, primary: Node, backup: Node) -> bool:
+        return primary.state == "active" and primary.replica_state == "in sync" and primary.record_node == backup.record_node
+
+    def test_fish_and_birds(self) -> None:
+        fish = self.primary("fish", 1, 2, 3, 4, group="fish")
+        bird = self.primary("bird", 2, 1, 3, 4, group="bird")
+        self.run_until(lambda: (fish.state, bird.state) == ("active", "active"))
+        for_birds = self.backup("for birds", 3, 1, 2, group="bird")
+        self.run_until(lambda: self.in_sync(bird, for_birds))
+        spare = self.backup("another for birds", 4, 1, 2, group="bird")
+        self.run_for(2)
+        self.assertEqual((fish.replica_state, spare.record_or_none), ("", None))
+
+    def test_a_backup_without_a_group_takes_a_primary_that_has_none_yet(self) -> None:
+        first, second = self.primary("first", 1, 2, 3, 4), self.primary("second", 2, 1, 3, 4)
+        self.run_until(lambda: (first.state, second.state) == ("active", "active"))
+        backups = [self.backup("third", 3, 1, 2), self.backup("fourth", 4, 1, 2)]
+        self.run_until(lambda: (first.replica_state, second.replica_state) == ("in sync", "in sync"))
+        self.assertEqual({each.record_node for each in backups}, {first.record_node, second.record_node})
+
+    def test_a_backup_finds_a_primary_by_another_member(self) -> None:
+        member = self.node("member", 5, 1, 3).start()
+        primary = self.primary("primary", 1, 5)
+        self.run_until(lambda: (primary.state, member.state) == ("active", "active"))
+        backup = self.backup("backup", 3, 5)
+        self.run_until(lambda: self.in_sync(primary, backup))

@@ -1,0 +1,64 @@
+"""Questions of the proof to other brokers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from twisted.internet.defer import Deferred, succeed
+
+from mqbroker.ha.proof.meeting import MEETING, Standing
+from mqbroker.ha.proof.ports import UnreachableError
+from mqbroker.ha.replication.connectors import connector_text
+from mqbroker.ha.replication.network import ProofNetwork
+from mqbroker.node.presence import open_side
+from mqclient.wire.primitives import TransportConfiguration
+from tests.unit.cluster.bridge_support import connector
+from tests.unit.ha.replication.support import Node, PairCase, ProcessClock, Runtime, alone
+
+
+class NetworkTests(PairCase):
+    def setUp(self) -> None:
+        super().setUp()
+        self.primary: Node = alone(self)
+        runtime = Runtime(self.network, ProcessClock(self.clock))
+        self.side = open_side(self.primary.configuration(), None, Path(), runtime)
+        self.known: TransportConfiguration | None = connector(1)
+
+    def ask(self, connector_text: str | None = None, over_link: Deferred[bytes] | None = None) -> Deferred[bytes]:
+        network: Any = ProofNetwork(self.side, lambda handler, question: over_link, lambda node_id: self.known)
+        question = self.primary.activation._seeker.standing.encode()
+        if connector_text is None:
+            answer = network.ask_voter("node", MEETING, question)
+        else:
+            answer = network.ask_copy(connector_text, MEETING, question)
+        self.run_for(0.1)
+        self.java = network.is_java("node")
+        return answer  # type: ignore[no-any-return]
+
+    def test_a_broker_is_asked_over_a_connection_of_its_own(self) -> None:
+        for answer in (self.ask(connector_text(connector(1))), self.ask()):
+            standing = Standing.decode(self.successResultOf(answer))
+            self.assertEqual(standing.node_id, self.primary.record_node)
+        self.assertFalse(self.java)
+        self.run_for(1)
+        self.assertEqual([link for link in self.network.links if link.open], [])
+
+    def test_the_connection_of_the_pair_comes_first(self) -> None:
+        self.assertEqual(self.successResultOf(self.ask("", succeed(b"x"))), b"x")
+
+    def test_nobody_answers(self) -> None:
+        self.known = None
+        for answer in (self.ask(connector_text(connector(9))), self.ask("no connector"), self.ask()):
+            self.failureResultOf(answer, UnreachableError)
+
+    def test_a_question_that_is_taken_back_leaves_nothing(self) -> None:
+        self.network.cut = False
+        network = ProofNetwork(self.side, lambda handler, question: None, lambda node_id: None)
+        answer = network.ask_copy(connector_text(connector(1)), "nobody knows this", b"")
+        self.run_for(1)
+        self.assertNoResult(answer)
+        answer.cancel()
+        self.failureResultOf(answer)
+        self.run_for(1)
+        self.assertEqual([link for link in self.network.links if link.open], [])

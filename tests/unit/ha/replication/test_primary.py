@@ -1,0 +1,65 @@
+"""Who is taken as a replica, and who is not."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+from mqbroker.ha.proof.copy_record import CONNECTOR_SIZE_MAX
+from mqbroker.ha.replication.packets import VERSION, Hello, packet_frame
+from mqclient.wire import packets as wire
+from mqclient.wire.frames import CLUSTER_CHANNEL, REPLICATION_CHANNEL
+from mqclient.wire.primitives import TransportConfiguration
+from tests.unit.cluster.support import connector
+from tests.unit.ha.replication.support import Node, PairCase, alone
+from tests.unit.server.support import Peer
+
+
+class RegistrationTests(PairCase):
+    def setUp(self) -> None:
+        super().setUp()
+        self.primary: Node = alone(self)
+
+    def peer(self, product: str | None) -> Peer:
+        world: Any = SimpleNamespace(server=self.primary.life.active.server)
+        peer = Peer(world)
+        peer.send(wire.ClusterConnect("u", "p", product, int(product is not None)), CLUSTER_CHANNEL)
+        peer.read()
+        return peer
+
+    def register(self, product: str | None, place: TransportConfiguration | None = None) -> Peer:
+        peer = self.peer(product)
+        peer.send(wire.BackupRegistration("u", "p", False, place or connector(2)), CLUSTER_CHANNEL)
+        return peer
+
+    def test_a_java_replica_is_sent_on(self) -> None:
+        self.assertEqual(self.register(None).take(CLUSTER_CHANNEL), [wire.BackupRegistrationFailed(2)])
+        self.assertIsNone(self.primary.activation.primary.replica)
+
+    def test_one_after_the_other(self) -> None:
+        first = self.register("mqbroker")
+        self.assertEqual(first.take(CLUSTER_CHANNEL), [])
+        self.assertEqual(self.register("mqbroker").take(CLUSTER_CHANNEL), [wire.BackupRegistrationFailed(2)])
+        first.send(wire.BackupRegistration("u", "p", False, connector(2)), CLUSTER_CHANNEL)
+        self.assertEqual(first.take(CLUSTER_CHANNEL), [wire.BackupRegistrationFailed(2)])
+        first.lose()
+        self.assertEqual(self.register("mqbroker").take(CLUSTER_CHANNEL), [])
+
+    def test_a_connector_that_no_note_can_hold_is_refused(self) -> None:
+        place = TransportConfiguration("n", "f", (("host", "h" * CONNECTOR_SIZE_MAX),))
+        self.assertEqual(self.register("mqbroker", place).take(CLUSTER_CHANNEL), [wire.BackupRegistrationFailed(0)])
+
+    def test_a_replica_that_says_nothing_makes_room_for_another(self) -> None:
+        silent = self.register("mqbroker")
+        self.run_for(6)
+        self.assertTrue(silent.transport.aborted)
+        self.assertIsNone(self.primary.activation.primary.replica)
+
+    def test_a_packet_that_has_no_meaning_ends_the_connection(self) -> None:
+        peer = self.register("mqbroker")
+        peer.feed(packet_frame(Hello(VERSION, "", "")))
+        self.assertTrue(peer.transport.aborted)
+        other = self.peer("mqbroker")
+        other.send(wire.NullResponse(), REPLICATION_CHANNEL)
+        self.assertTrue(other.transport.aborted)
+        self.assertEqual(self.primary.state, "active")
