@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
+
+from mqbroker.ha.proof.vote_codec import ACTIVATION_VOTE
+from mqbroker.ha.proof.voter import Voter
 
 if TYPE_CHECKING:
     from mqbroker.messaging.ports import Store
@@ -12,14 +15,21 @@ if TYPE_CHECKING:
     from mqbroker.storage.settings import StoreSettings
 
 
+def vote_for_others(server: Server, store: Store, kept: Mapping[tuple[str, str], str]) -> None:
+    """An active broker of a cluster votes about the activations of other nodes; ``kept`` are the settings that its store has."""
+    voter = Voter(store, server.node_id, kept)
+    server.cluster_channel.register_vote(ACTIVATION_VOTE, lambda connection, vote: voter.answer(vote))
+
+
 class OneCopy:
     """Base of activations whose data lie in one place.  See :class:`mqbroker.node.activation.Activation`."""
 
     def files(self, file_system: FileSystem, settings: StoreSettings) -> FileSystem:
         return file_system
 
-    def serve(self, server: Server, store: Store) -> None:
-        """Nobody is told of it."""
+    def serve(self, server: Server, store: Store, kept: Mapping[tuple[str, str], str]) -> None:
+        if server.cluster is not None:
+            vote_for_others(server, store, kept)
 
     def leave(self) -> None:
         """Nobody is told of it."""

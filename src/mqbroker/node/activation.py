@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
-
-from mqbroker.ha.one_copy import OneCopy
 
 if TYPE_CHECKING:
     from twisted.internet.defer import Deferred
@@ -37,8 +35,8 @@ class Candidate(Protocol):
     def give_way(self, again: bool) -> None:
         """Another broker is to be active: it stops in order, and then seeks its activation once more if ``again``."""
 
-    def start_again(self) -> None:
-        """It acknowledges and writes nothing more, and then seeks its activation once more."""
+    def start_again(self) -> bool:
+        """It acknowledges and writes nothing more, and then seeks its activation once more; false when it stops anyway."""
 
     def take_brokers(self, register: Callable[[ClusterChannel], object]) -> None:
         """While it is passive its acceptors are open for other brokers, whose packets ``register`` gives to handlers."""
@@ -70,8 +68,8 @@ class Activation(Protocol):
     def hand_over(self) -> None:
         """The active broker is about to stop in order: another one is to go on, whatever the configuration says."""
 
-    def serve(self, server: Server, store: Store) -> None:
-        """The broker is active."""
+    def serve(self, server: Server, store: Store, kept: Mapping[tuple[str, str], str]) -> None:
+        """The broker is active; ``kept`` are the settings of management that its store has, by kind and key."""
 
     def leave(self) -> None:
         """The broker begins an orderly stop of its activity."""
@@ -83,14 +81,29 @@ class Activation(Protocol):
         """The broker ends its request, or its activity."""
 
 
-class ActiveAtOnce(OneCopy):
+class ActiveAtOnce:
     """The activation of a broker without high availability."""
 
     role = "primary"
     state = ""
 
+    def files(self, file_system: FileSystem, settings: StoreSettings) -> FileSystem:
+        return file_system
+
     def claim(self, file_system: FileSystem, directory: str, writer: DiskWriter) -> None:
         """Nobody else uses the folder."""
+
+    def serve(self, server: Server, store: Store, kept: Mapping[tuple[str, str], str]) -> None:
+        if server.cluster is not None:
+            from mqbroker.ha.one_copy import vote_for_others
+
+            vote_for_others(server, store, kept)
+
+    def leave(self) -> None:
+        """Nobody is told of it."""
+
+    def let_go(self, done: Callable[[], object]) -> None:
+        done()
 
     def seek(self, candidate: Candidate) -> None:
         candidate.granted()

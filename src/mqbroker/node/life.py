@@ -157,13 +157,15 @@ class BrokerLife:
             self._returns = True
             self._machine.stop()
 
-    def start_again(self) -> None:
-        """End at once, without answers, and start again."""
-        if self._machine.state() == active.name:
-            self._machine.fail()
-            closing: Deferred[Any] = gatherResults(self._closing, consumeErrors=True)
-            self._closing = []
-            closing.addBoth(lambda _: self._parts.clock.call_later(0, self._return))
+    def start_again(self) -> bool:
+        """End at once, without answers, and start again; false for a broker that stops already."""
+        if self._machine.state() != active.name:
+            return False
+        self._machine.fail()
+        closing: Deferred[Any] = gatherResults(self._closing, consumeErrors=True)
+        self._closing = []
+        closing.addBoth(lambda _: self._parts.clock.call_later(0, self._return))
+        return True
 
     def take_brokers(self, register: Callable[[ClusterChannel], object]) -> None:
         """While the broker is passive, let other brokers ask what ``register`` has handlers for."""
@@ -203,7 +205,7 @@ class BrokerLife:
             self._active = ActiveBroker(self.settings, self._parts, store, recovered, self._stop_wanted)
             self._active.serve()
             self._active.join()
-            self._parts.activation.serve(self._active.server, store)
+            self._parts.activation.serve(self._active.server, store, recovered.settings)
         except Exception as error:
             if self._active is not None:
                 self._active.give_up()

@@ -3,6 +3,7 @@ from __future__ import annotations
 import random
 from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
@@ -60,7 +61,7 @@ class ActivationTests(SynchronousTestCase):
         activation, done = made(), []
         disk: Any = object()
         self.assertIs(activation.files(disk, disk), disk)
-        activation.serve(disk, disk)
+        activation.serve(SimpleNamespace(cluster=None), disk, {})
         activation.leave()
         activation.let_go(lambda: done.append(1))
         self.assertEqual(done, [1])

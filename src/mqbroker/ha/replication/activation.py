@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, cast
@@ -10,16 +10,20 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 from twisted.internet.defer import Deferred, succeed
 from twisted.logger import Logger
 
+from mqbroker.cluster.membership.votes import connector_text as shown_to_java
+from mqbroker.ha.one_copy import vote_for_others
 from mqbroker.ha.proof.copy_keeper import Copying, CopyKeeper
 from mqbroker.ha.proof.copy_record import CopyRecord, read_record
 from mqbroker.ha.proof.meeting import MEETING, Activity, Standing
 from mqbroker.ha.proof.ports import Purpose
-from mqbroker.ha.proof.rules import ProofRules
+from mqbroker.ha.proof.rules import ProofRules, warnings_at_start
 from mqbroker.ha.proof.seeking import Seeker
+from mqbroker.ha.proof.voters import Voters
 from mqbroker.ha.replication.backup import ClusterSide, ReplicatedBackup
 from mqbroker.ha.replication.claim import CopyFolder
 from mqbroker.ha.replication.connectors import connector_of, connector_text
 from mqbroker.ha.replication.following import Registration
+from mqbroker.ha.replication.kept_voters import kept_voters
 from mqbroker.ha.replication.network import ProofNetwork
 from mqbroker.ha.replication.primary import ALREADY_REPLICATING, MirroredStore, ReplicatedPrimary
 from mqbroker.storage.disk.diskwriter import Done, Step, run_steps
@@ -43,7 +47,11 @@ if TYPE_CHECKING:
     from mqbroker.storage.disk.filesystem import FileSystem
     from mqbroker.storage.settings import StoreSettings
     from mqbroker.storage.tickets import Tickets
+    from mqclient.protocol.topology import TopologyMember
     from mqclient.wire.primitives import TransportConfiguration
+
+WARN_SECONDS = 10.0
+"""After an activation, before it is said what the proof lacks: by then the other brokers of the cluster are known."""
 
 REST_SECONDS = 1.0
 """After a copy has given itself up, before it looks for an active broker again."""
@@ -63,8 +71,8 @@ class Candidate(Protocol):
     def give_way(self, again: bool) -> None:
         """Another broker is to be active: stop in order, and then seek once more if ``again``."""
 
-    def start_again(self) -> None:
-        """Acknowledge nothing more, write nothing more, and seek once more."""
+    def start_again(self) -> bool:
+        """Acknowledge nothing more, write nothing more, and seek once more; false for a broker that stops anyway."""
 
     def take_brokers(self, register: Callable[[ClusterChannel], object]) -> None:
         """Open the acceptors for what other brokers ask on the cluster channel."""
@@ -93,6 +101,8 @@ class ReplicationActivation:
         self.primary: ReplicatedPrimary | None = None
         """The active side; None while this broker is passive."""
         self._policy = policy
+        self._rules = ProofRules(not policy.backup, policy.quorum_size, policy.check_for_active_server, policy.vote_on_replication_failure)
+        self._network: ProofNetwork
         self._clock = clock
         self._entropy = entropy
         self._open_side = open_side
@@ -110,6 +120,7 @@ class ReplicationActivation:
         self._side: ClusterSide | None = None
         self._backup: ReplicatedBackup | None = None
         self._connection: ClusterConnection
+        self._active_voters: Voters | None = None
         self._is_granted = False
         """The proof came while there was no candidate."""
         self._keeps_seeking = False
@@ -180,11 +191,11 @@ class ReplicationActivation:
         return self._keeper
 
     def _make_seeker(self) -> None:
-        keeper, side, policy = self._keeper, self._side, self._policy
+        keeper, side = self._keeper, self._side
         assert keeper is not None and side is not None
-        rules = ProofRules(not policy.backup, policy.quorum_size, policy.check_for_active_server, policy.vote_on_replication_failure)
-        network = ProofNetwork(side, self._ask_over_link, self._connector_of_node)
-        self._seeker = Seeker(keeper, self._folder.node_id, rules, self._voters, network, self, self._clock, self._entropy)
+        self._network = network = ProofNetwork(side, self._ask_over_link, self._connector_of_node)
+        own = shown_to_java(side.own)
+        self._seeker = Seeker(keeper, self._folder.node_id, self._rules, self._voters, network, self, self._clock, self._entropy, own)
 
     def _submit(self, steps: Sequence[Step], done: Done) -> None:
         if self._writer is not None:
@@ -199,6 +210,7 @@ class ReplicationActivation:
         if self.primary is not None:
             self.primary.stop()
             self.primary = None
+        self._active_voters = None
         self._candidate = None
         self._writer = None
         if self._keeps_seeking:
@@ -213,13 +225,19 @@ class ReplicationActivation:
 
     # --- an active broker
 
-    def serve(self, server: Server, store: Store) -> None:
-        """The broker is active: take replicas, and answer the other copies."""
+    def serve(self, server: Server, store: Store, kept: Mapping[tuple[str, str], str]) -> None:
+        """The broker is active: take replicas, answer the other copies, and vote for other nodes."""
+        vote_for_others(server, store, kept)
         keeper, seeker, writer = self._keeper, self._seeker, self._writer
         assert keeper is not None and seeker is not None and writer is not None and server.cluster is not None
         connections = server.cluster.connections
         connection = cast("ClusterConnection", connections[self._policy.cluster_name or next(iter(connections))])
-        mirrored = MirroredStore(cast("Tickets", store), self._mirrored, writer, self._settings.journal_datasync, self._call)
+        turn = server.turn
+
+        def call(function: Callable[[], object]) -> None:
+            self._call(partial(turn.run, function))
+
+        mirrored = MirroredStore(cast("Tickets", store), self._mirrored, writer, self._settings.journal_datasync, call)
         self.primary = ReplicatedPrimary(
             self._policy,
             server,
@@ -234,9 +252,23 @@ class ReplicationActivation:
         self._connection = connection
         self.primary.start()
         server.cluster_channel.register_vote(MEETING, self._asked)
+        self._active_voters = voters = Voters(store, server.node_id, kept)
+        connection.topology.add_listener(partial(self._member_seen, voters))
+        self._clock.call_later(WARN_SECONDS, self._warn, voters)
+
+    def _member_seen(self, voters: Voters, member: TopologyMember, up: bool) -> None:
+        if up and voters is self._active_voters:
+            voters.join(member.node_id)
+
+    def _warn(self, voters: Voters) -> None:
+        """Say what weakens the guarantee that two copies are never active, now that the other brokers had time to be seen."""
+        if voters is self._active_voters:
+            for text in warnings_at_start(self._rules, voters.members, self._network.is_java):
+                log.warn("{text}", text=text)
 
     def leave(self) -> None:
         """The broker begins an orderly stop."""
+        self._active_voters = None
         if self.primary is not None:
             self.primary.stop_called()
 
@@ -273,7 +305,7 @@ class ReplicationActivation:
     def end_clients(self) -> None:
         if self._candidate is not None:
             self._keeps_seeking = True
-            self._candidate.start_again()
+            self._keeps_seeking = self._candidate.start_again()
 
     def granted(self, sequence: int, text: str) -> None:
         if self.primary is not None:
@@ -336,7 +368,13 @@ class ReplicationActivation:
         return None if self._backup is None else self._backup.ask(handler, question)
 
     def _voters(self) -> Sequence[str]:
-        return ()
+        if self._active_voters is not None:
+            return self._active_voters.members
+        try:
+            return kept_voters(self._inner, self._settings)
+        except (StorageError, OSError, ValueError) as error:
+            self.failed(f"the voters of this node cannot be read: {error}")
+            return ("nobody",)
 
     def _connector_of_node(self, node_id: str) -> TransportConfiguration | None:
         topology = self._connection.topology if self.primary is not None else None if self._backup is None else self._backup.topology
@@ -390,12 +428,14 @@ class ReplicationActivation:
 
     def _adopt(self, node_id: str, copying: Copying) -> Deferred[Copying]:
         adopted: Deferred[Copying] = Deferred()
+        changed = node_id != self._folder.node_id
 
         def done(error: Exception | None) -> None:
             if error is not None:
                 adopted.errback(error)
                 return
-            self._make_seeker()
+            if changed:
+                self._make_seeker()
             adopted.callback(copying)
 
         self._submit([partial(self._folder.rename, node_id)], done)

@@ -58,7 +58,7 @@ class ReplicatedBackup:
     """Follows one active broker after the other until :meth:`stop`.
 
     ``registration()`` is what it says of itself now.  ``known`` are places beside those of the cluster connection.  ``refused(place)``
-    is called when nobody there takes it; the next place is tried once the result fires.
+    is called when a broker of this kind refuses it; the next place is tried once the result fires.
     """
 
     def __init__(
@@ -141,7 +141,7 @@ class ReplicatedBackup:
             await following.run()
         except MQError as error:
             log.info("no replica at {place}: {error}", place=describe(place), error=error)
-            if not self._stopped:
+            if not self._stopped and following.refusal is not None:
                 await self._refused(place)
         finally:
             if self._following is following:

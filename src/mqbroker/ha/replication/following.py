@@ -226,9 +226,9 @@ class Following:
 
     # --- questions, and the end
 
-    def ask(self, handler: str, question: bytes) -> Deferred[bytes]:
-        """Ask the active broker; the result fails with UnreachableError when the connection ends."""
-        return self._questions.ask(handler, question)
+    def ask(self, handler: str, question: bytes) -> Deferred[bytes] | None:
+        """Ask the active broker; None without a connection to it, and the result fails with UnreachableError when the connection ends."""
+        return None if self._welcome is None or self._questions.over else self._questions.ask(handler, question)
 
     def _say(self, packet: Said) -> None:
         if self._connection is not None:

@@ -1,6 +1,6 @@
 """What an active broker and its replica say on the channel of replication.
 
-Source: ``protocol-spec/``, chapter "Replication".
+Source: ``protocol-spec/``, chapter "Pairs of brokers".
 """
 
 from __future__ import annotations

@@ -213,4 +213,4 @@ class ReplicatedPrimary:
         self._stopping = True
         if self.replica is not None:
             self.replica.end("this broker is not active any more")
-            self.replica.forget()
+            self.replica.cut()

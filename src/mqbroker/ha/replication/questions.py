@@ -29,13 +29,13 @@ class Questions:
         self._asked: dict[int, Deferred[bytes]] = {}
         self._number = 0
         self._answering = 0
-        self._over = ""
-        """Why nobody is asked any more."""
+        self.over = ""
+        """Why nobody is asked any more; empty while the connection lasts."""
 
     def ask(self, handler: str, data: bytes) -> Deferred[bytes]:
         """The result fails with UnreachableError when the connection ends, or too many questions wait."""
-        if self._over or len(self._asked) >= QUESTIONS_MAX:
-            return fail(UnreachableError(self._over or "earlier questions have no answer"))
+        if self.over or len(self._asked) >= QUESTIONS_MAX:
+            return fail(UnreachableError(self.over or "earlier questions have no answer"))
         self._number += 1
         number = self._number
 
@@ -60,7 +60,7 @@ class Questions:
             self._answering += 1
             number = packet.number
             answer = self._answer(packet.handler, packet.data)
-            answer.addCallbacks(lambda data: None if self._over else self._say(Reply(number, data)), self._no_answer)
+            answer.addCallbacks(lambda data: None if self.over else self._say(Reply(number, data)), self._no_answer)
             answer.addBoth(self._answered)
         return True
 
@@ -72,7 +72,7 @@ class Questions:
 
     def end(self, reason: str) -> None:
         """The connection is over."""
-        self._over = reason
+        self.over = reason
         asked, self._asked = self._asked, {}
         for waiting in asked.values():
             waiting.errback(UnreachableError(reason))

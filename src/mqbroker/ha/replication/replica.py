@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
-from mqbroker.ha.proof.copy_record import CopyRecord, OtherCopy
+from mqbroker.ha.proof.copy_record import COPY_ID_SIZE_MAX, CopyRecord, OtherCopy
 from mqbroker.ha.replication.connectors import connector_text
 from mqbroker.ha.replication.packets import (
     FAIL_OVER,
@@ -175,7 +175,7 @@ class Replica:
         welcome = self._owner.welcome()
         if packet.node_id not in ("", welcome.node_id):
             raise MalformedPacketError("Hello", "node_id", f"{packet.node_id[:100]!r} is not {welcome.node_id}")
-        if not packet.copy_id or packet.copy_id == welcome.copy_id:
+        if not 0 < len(packet.copy_id) <= COPY_ID_SIZE_MAX or packet.copy_id == welcome.copy_id:
             raise MalformedPacketError("Hello", "copy_id", "it has to be that of another copy")
         self._hello = packet
         self._say(welcome)
@@ -280,6 +280,10 @@ class Replica:
         if self._condition is not None:
             self._condition.withdraw()
             self._condition = None
+        self.cut()
+
+    def cut(self) -> None:
+        """End the connection; what waits for the replica waits on."""
         if not self._connection.closed:
             self._clock.call_later(0, self._connection.fail, f"the replica is given up: {self.reason}")
 
@@ -303,9 +307,9 @@ class Replica:
 
     # --- the proof
 
-    def ask(self, handler: str, data: bytes) -> Deferred[bytes]:
-        """Ask the replica; the result fails with UnreachableError when it goes, or has too many questions."""
-        return self._questions.ask(handler, data)
+    def ask(self, handler: str, data: bytes) -> Deferred[bytes] | None:
+        """Ask the replica; None when its connection is over, and the result fails with UnreachableError when it ends."""
+        return None if self._questions.over else self._questions.ask(handler, data)
 
     # --- an orderly stop
 
