@@ -38,8 +38,8 @@ class Candidate(Protocol):
     def start_again(self) -> bool:
         """It acknowledges and writes nothing more, and then seeks its activation once more; false when it stops anyway."""
 
-    def take_brokers(self, register: Callable[[ClusterChannel], object]) -> None:
-        """While it is passive its acceptors are open for other brokers, whose packets ``register`` gives to handlers."""
+    def take_brokers(self, node_id: str, register: Callable[[ClusterChannel], object]) -> None:
+        """While it is passive its acceptors are open for what brokers ask a copy of ``node_id``; ``register`` adds the handlers."""
 
     def take_nobody(self) -> Deferred[Any]:
         """These acceptors are closed; completes when the ports are free."""

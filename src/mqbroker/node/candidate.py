@@ -19,7 +19,7 @@ class Starting(Protocol):
 
     def start_again(self) -> bool: ...
 
-    def take_brokers(self, register: Callable[[ClusterChannel], object]) -> None: ...
+    def take_brokers(self, node_id: str, register: Callable[[ClusterChannel], object]) -> None: ...
 
     def take_nobody(self) -> Deferred[Any]: ...
 
@@ -47,8 +47,8 @@ class Candidate:
     def start_again(self) -> bool:
         return self._life.start_again()
 
-    def take_brokers(self, register: Callable[[ClusterChannel], object]) -> None:
-        self._life.take_brokers(register)
+    def take_brokers(self, node_id: str, register: Callable[[ClusterChannel], object]) -> None:
+        self._life.take_brokers(node_id, register)
 
     def take_nobody(self) -> Deferred[Any]:
         return self._life.take_nobody()

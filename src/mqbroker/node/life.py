@@ -167,14 +167,14 @@ class BrokerLife:
         closing.addBoth(lambda _: self._parts.clock.call_later(0, self._return))
         return True
 
-    def take_brokers(self, register: Callable[[ClusterChannel], object]) -> None:
+    def take_brokers(self, node_id: str, register: Callable[[ClusterChannel], object]) -> None:
         """While the broker is passive, let other brokers ask what ``register`` has handlers for."""
         if self._waiting_listeners is not None:
             return
         from mqbroker.server.transport.waiting import WaitingServer
 
         parts = self._parts
-        server = WaitingServer(self.settings.configuration, self._store, parts.clock, lambda: parts.entropy(4).hex())
+        server = WaitingServer(self.settings.configuration, self._store, parts.clock, lambda: parts.entropy(4).hex(), node_id)
         register(server.cluster_channel)
         listeners = parts.make_listeners(server)
         try:

@@ -25,9 +25,9 @@ class CandidateTests(SynchronousTestCase):
         candidate.lost("why")
         candidate.give_way(True)
         candidate.start_again()
-        candidate.take_brokers(print)
+        candidate.take_brokers("n", print)
         candidate.take_nobody()
         self.assertEqual(
-            life.told, ["activate", ("fence", "why"), ("give_way", True), ("start_again",), ("take_brokers", print), ("take_nobody",)]
+            life.told, ["activate", ("fence", "why"), ("give_way", True), ("start_again",), ("take_brokers", "n", print), ("take_nobody",)]
         )
         self.assertTrue(candidate.at_once)

@@ -18,6 +18,7 @@ from mqbroker.ha.proof.meeting import MEETING, Activity, Standing
 from mqbroker.ha.proof.ports import Purpose
 from mqbroker.ha.proof.rules import ProofRules, warnings_at_start
 from mqbroker.ha.proof.seeking import Seeker
+from mqbroker.ha.proof.seeking_machine import passive
 from mqbroker.ha.proof.voters import Voters
 from mqbroker.ha.replication.backup import ClusterSide, ReplicatedBackup
 from mqbroker.ha.replication.claim import CopyFolder
@@ -74,7 +75,7 @@ class Candidate(Protocol):
     def start_again(self) -> bool:
         """Acknowledge nothing more, write nothing more, and seek once more; false for a broker that stops anyway."""
 
-    def take_brokers(self, register: Callable[[ClusterChannel], object]) -> None:
+    def take_brokers(self, node_id: str, register: Callable[[ClusterChannel], object]) -> None:
         """Open the acceptors for what other brokers ask on the cluster channel."""
 
     def take_nobody(self) -> Deferred[Any]:
@@ -142,9 +143,11 @@ class ReplicationActivation:
         if self._keeper is None or self._seeker is None:
             return ""
         record = self._keeper.record
-        if self._seeker.state != "passive":
+        if self._seeker.state != passive.name:
             return f"{self._seeker.state}, sequence {record.sequence}"
-        return f"replica, {record.state.value}, sequence {record.sequence}"
+        taken = None if self._backup is None else self._backup.taken
+        copied = "following nobody" if taken is None else f"{taken >> 20} MiB copied"
+        return f"replica, {record.state.value}, sequence {record.sequence}, {copied}"
 
     def files(self, file_system: FileSystem, settings: StoreSettings) -> FileSystem:
         """The file system of the next start's store.  Raises StorageError for folders that lie in each other."""
@@ -164,7 +167,7 @@ class ReplicationActivation:
             self._is_granted = False
             candidate.granted()
             return
-        if self._keeps_seeking and self._seeker is not None and self._seeker.state != "passive":
+        if self._keeps_seeking and self._seeker is not None and self._seeker.state != passive.name:
             self._keeps_seeking = False
             self._take_brokers()
             return
@@ -300,7 +303,7 @@ class ReplicationActivation:
 
     def _take_brokers(self) -> None:
         if self._candidate is not None:
-            self._candidate.take_brokers(self._register)
+            self._candidate.take_brokers(self._folder.node_id, self._register)
 
     def end_clients(self) -> None:
         if self._candidate is not None:
@@ -339,7 +342,7 @@ class ReplicationActivation:
         seeker = self._seeker
         if backup is not self._backup or seeker is None:
             return
-        if seeker.state == "passive":
+        if seeker.state == passive.name:
             self._follow()
         else:
             self._clock.call_later(REST_SECONDS, self._follow_again, backup)
@@ -456,7 +459,7 @@ class ReplicationActivation:
 
     def lost(self, reason: str) -> None:
         keeper, seeker = self._keeper, self._seeker
-        if keeper is None or seeker is None or seeker.state != "passive":
+        if keeper is None or seeker is None or seeker.state != passive.name:
             return
         log.warn("the active broker is lost: {reason}", reason=reason)
         if keeper.record.complete:

@@ -114,6 +114,11 @@ class ReplicatedBackup:
         """Ask the active broker over the connection to it; None without one."""
         return None if self._following is None else self._following.ask(handler, question)
 
+    @property
+    def taken(self) -> int | None:
+        """Bytes that have come from the active broker; None when this one follows nobody."""
+        return None if self._following is None else self._following.taken
+
     # --- the search
 
     async def _run(self, number: int) -> None:

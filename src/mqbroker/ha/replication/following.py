@@ -93,6 +93,8 @@ class Following:
         owner: FollowingOwner,
     ) -> None:
         self.refusal: BackupRegistrationFailed | None = None
+        self.taken = 0
+        """Bytes of the stream of changes."""
         self._runtime = runtime
         self._settings = settings
         self._topology = topology
@@ -157,6 +159,7 @@ class Following:
         if isinstance(packet, Changes):
             if self._folder is None:
                 raise MalformedPacketError("Changes", "data", "the stream of changes has not begun")
+            self.taken += len(packet.data)
             self._folder.take(packet.data)
         elif isinstance(packet, Welcome):
             self._accepted(packet)

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 class WaitingServer:
     """Takes connections before the activation, for the handlers on its ``cluster_channel``.
 
-    ``store`` is opened, and need not be loaded; ``new_id`` gives unique texts for connections.
+    ``store`` is opened, and need not be loaded; ``new_id`` gives unique texts for connections.  ``node_id`` is for a store that does not
+    know its own yet.
     """
 
     started = False
@@ -34,12 +35,14 @@ class WaitingServer:
     frame_size_max = FRAME_SIZE_MAX
     default_ttl_ms = CONNECTION_TTL_MS
 
-    def __init__(self, configuration: Configuration, store: Store, clock: Clock, new_id: Callable[[], str]) -> None:
+    def __init__(
+        self, configuration: Configuration, store: Store, clock: Clock, new_id: Callable[[], str], node_id: str | None = None
+    ) -> None:
         self.clock = clock
         self.turn = Turn(clock)
         self.reasons = ReasonLog(clock)
         self.partial_frames = PartialFrames(store)
-        self.node_id = store.node_id
+        self.node_id = store.node_id if node_id is None else node_id
         self.ttl_override_ms = configuration.connection_ttl_override
         self.sessions = self
         credentials = ClusterCredentials(configuration.cluster_user, configuration.cluster_password)

@@ -22,6 +22,7 @@ class PairingTests(PairCase):
         self.assertEqual((backup.record.state, backup.record.sequence), (CopyState.COMPLETE, 1))
         self.assertTrue(primary.record.shared and backup.record.shared)
         self.assertNotIn("2", self.network.listening)
+        self.assertRegex(backup.life.ready() or "", r"the broker is passive \(replica, complete, sequence 1, \d+ MiB copied\)")
 
     def test_the_cluster_learns_of_the_pair_when_it_is_in_sync(self) -> None:
         primary, _ = self.pair()
