@@ -13,11 +13,10 @@ from mqbroker.cluster.links.opening import show_password
 from mqbroker.ha.replication.following import Following, FollowingOwner, Registration
 from mqclient.core.api import LocatorSettings
 from mqclient.core.connection.connection import describe
-from mqclient.core.connection.reconnect import same_place
 from mqclient.core.factories.locator import Locator
 from mqclient.core.runtime import Runtime, wait_at_most
 from mqclient.errors import MQError
-from mqclient.protocol.topology import Topology
+from mqclient.protocol.topology import Topology, same_place
 
 if TYPE_CHECKING:
     from mqbroker.config.model.cluster import ClusterConnectionConfiguration
