@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator
 
 from mqbroker.messaging.message.message import Message
 from mqbroker.messaging.messaging import Messaging
 from mqbroker.messaging.queues.queue import Queue
-from mqbroker.server.session.consumers import ServerConsumer
 from mqbroker.storage.files.filestore import FileStore
 from mqbroker.storage.files.journal.live import RECORD_BYTES
 from mqbroker.storage.files.journal.pages import Kept
-from mqclient.wire.message import KEY_GROUP_ID
 
 
 def queue_problems(queue: Queue) -> Iterator[str]:
@@ -53,15 +51,3 @@ def store_problems(store: FileStore) -> Iterator[str]:
                     size += key.kept_size if isinstance(key, Kept) else len(value)
             if size != segment.live_bytes:
                 yield f"segment {segment.sequence} of {kind} is said to have {segment.live_bytes} bytes that are needed, and has {size}"
-
-
-def group_problems(queue: Queue) -> Iterator[str]:
-    """Of a queue at work: do two consumers hold messages of one group?"""
-    holders: dict[object, set[int]] = defaultdict(set)
-    for consumer in queue.consumers():
-        if isinstance(consumer, ServerConsumer):
-            for reference in consumer.unacknowledged.values():
-                holders[reference.message.property(KEY_GROUP_ID)].add(id(consumer))
-    for group, consumers in holders.items():
-        if group is not None and len(consumers) > 1:
-            yield f"{group} of {queue.name} is served by {len(consumers)} consumers at a time"

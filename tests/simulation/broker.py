@@ -27,6 +27,7 @@ from mqbroker.storage.files.filestore import FileStore
 from mqclient.core.runtime import Runtime
 from tests.simulation import accounts, damage
 from tests.simulation.damage import Damage
+from tests.simulation.groups import group_problems
 from tests.simulation.listeners import Listeners
 from tests.simulation.model import Copy, Ledger
 from tests.simulation.network import Network
@@ -469,7 +470,7 @@ class BrokerNode:
     def group_problems(self) -> list[str]:
         """What is wrong with message groups just now."""
         queues = self.messaging.core.queues.values() if self.serves else ()
-        return [problem for queue in queues if queue.groups is not None for problem in accounts.group_problems(queue)]
+        return [problem for queue in queues if queue.groups is not None for problem in group_problems(queue)]
 
     def first_waiting(self, queue_name: str, color: str) -> int:
         """The id of the first message that waits in memory for a consumer, of this color ("" = of any); 0 = there is none."""

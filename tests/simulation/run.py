@@ -16,7 +16,7 @@ from mqbroker.server.transport.liveness import CONNECTION_TTL_MS
 from mqbroker.storage.files.filestore import FileStore
 from mqclient.wire.primitives import TransportConfiguration
 from mqclient.xa import Xid
-from tests.simulation import balances, faults, limits
+from tests.simulation import balances, faults, groups, limits
 from tests.simulation.administrator import Administrator
 from tests.simulation.branches import BranchWorker
 from tests.simulation.broker import BrokerNode
@@ -158,7 +158,7 @@ class Simulation:
         # Deferreds tell of a failure that nobody took when they are collected: that must not depend on what ran before.
         gc.disable()
         try:
-            with limits.small(), balances.judged():
+            with limits.small(), balances.judged(), groups.judged():
                 self._run()
         except SimulationError as error:
             world.violation(str(error))
