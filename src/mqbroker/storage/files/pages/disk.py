@@ -67,20 +67,18 @@ class PageDisk:
 
     def remove(self, pages: list[Page]) -> None:
         """Remove the files of pages that are recorded as gone."""
-        steps: list[Step] = []
+        folders: dict[Folder, list[Page]] = {}
         for page in pages:
-            if page.begun:
-                steps += (page.close_file, partial(self._file_system.remove, page.path))
-        if self._purges:
-            for folder in {page.folder.address: page.folder for page in pages}.values():
-                if folder.begun and not folder.pages:
-                    folder.begun = False
-                    steps += (
-                        partial(self._file_system.remove, join(folder.directory, ADDRESS_FILE)),
-                        partial(self._file_system.remove_directory, folder.directory),
-                    )
-        if steps:
-            self._writer.submit(steps, self._removed)
+            folders.setdefault(page.folder, []).append(page)
+        for folder, own in folders.items():
+            steps: list[Step] = [partial(self._remove_files, [page for page in own if page.begun])]
+            if self._purges and folder.begun and not folder.pages:
+                folder.begun = False
+                steps += (
+                    partial(self._file_system.remove, join(folder.directory, ADDRESS_FILE)),
+                    partial(self._file_system.remove_directory, folder.directory),
+                )
+            self._writer.submit(steps, partial(self._removed, folder.directory))
 
     def remove_orphans(self, needed: Collection[str], below: int | None) -> None:
         """Remove all pages ``below`` a number (None = all) but those with these paths.  Blocks: for the start."""
@@ -97,9 +95,21 @@ class PageDisk:
         for page in (*pages, *self._left):
             page.close_file()
 
-    def _removed(self, error: Exception | None) -> None:
+    def _remove_files(self, pages: Iterable[Page]) -> None:
+        """Remove what can be removed; raises the error of the last file that cannot."""
+        failure: OSError | None = None
+        for page in pages:
+            try:
+                page.close_file()
+                self._file_system.remove(page.path)
+            except OSError as error:
+                failure = error
+        if failure is not None:
+            raise failure
+
+    def _removed(self, directory: str, error: Exception | None) -> None:
         if error is not None:
-            self._log.warn("cannot remove a page that is no longer needed, below {path}: {error}", path=self._directory, error=error)
+            self._log.warn("cannot remove pages that are no longer needed, in {path}: {error}", path=directory, error=error)
 
     def _make_folder(self, folder: Folder) -> None:
         file_system = self._file_system

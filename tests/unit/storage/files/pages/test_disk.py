@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 from unittest import TestCase
 
 from mqbroker.storage.errors import JournalDamagedError
 from mqbroker.storage.files.recover import read_folder, refill, salvage
 from mqclient.storageformat.files import folder_name
 from mqclient.storageformat.frames import HEADER_SIZE
+from tests.support.disk import DISK_FAILS
 from tests.unit.messaging.paging_support import PagingBroker, Taker, body_of, numbered
 from tests.unit.storage.support import PAGING, Rig
 
@@ -42,6 +44,21 @@ class FolderTests(FolderCase):
                 taker.drain()
                 self.assertEqual(len(broker.rig.disk.list(PAGING)), 0 if purge else 1)
                 broker.send(b"again")
+
+    def test_a_page_that_cannot_be_removed_keeps_no_other(self) -> None:
+        """Neither a page of its own address, which all go at once, nor a page or the folder of another."""
+        broker = self.filled(100, purge_page_folders=True)
+        stays = broker.page_files()[0]
+        broker.make_queue("other")
+        broker.send(b"one", "other")
+        broker.rig.disk.fail("remove", OSError(errno.EIO, DISK_FAILS))
+        broker.messaging.administration.delete_queue(broker.core.queues["q"])
+        broker.messaging.administration.delete_queue(broker.core.queues["other"])
+        broker.settle()
+        self.assertEqual(broker.rig.disk.list(PAGING), [folder_name("q")])
+        self.assertEqual(broker.page_files(), [stays])
+        broker.restart()
+        self.assertEqual(broker.page_files(), [])
 
     def test_packed_pages_are_smaller_and_read_by_everybody(self) -> None:
         sizes = []
