@@ -77,10 +77,11 @@ class DistributionTests(unittest.TestCase):
             self.assertIn(f"{name}/py.typed", zipfile.ZipFile(self.wheels[name]).namelist())
 
     def test_the_wheels_are_pure(self) -> None:
-        """Nothing is compiled unless it is asked for."""
+        """Nothing is compiled unless it is asked for; ``.sh`` is the service script of an instance."""
         for name, wheel in self.wheels.items():
             self.assertTrue(wheel.name.endswith("-py3-none-any.whl"), wheel.name)
-            unexpected = [each for each in zipfile.ZipFile(wheel).namelist() if Path(each).suffix not in ("", ".py", ".typed", ".txt")]
+            names = zipfile.ZipFile(wheel).namelist()
+            unexpected = [each for each in names if Path(each).suffix not in ("", ".py", ".typed", ".txt", ".sh")]
             self.assertEqual(unexpected, [], name)
 
     def test_every_module_is_in_its_wheel(self) -> None:
