@@ -68,15 +68,17 @@ class Answers:
         self._clock = clock
         self._delay = delay
         self._asked: dict[object, list[Callable[[], object]]] = {}
-        self._there: set[object] = set()
+        self._there: dict[object, float] = {}
+        """When each has come (monotonic s)."""
 
     def need(self, key: object, *, once: bool = False) -> None:
         """Raises NotYet until ``key`` has been asked for and has come; with ``once`` it has to come again for the next one."""
         if not self.late:
             return
-        if key in self._there:
+        came = self._there.get(key)
+        if came is not None and self._clock.monotonic() <= came + KEPT_SECONDS:
             if once:
-                self._there.remove(key)
+                del self._there[key]
             return
         if key not in self._asked:
             self._asked[key] = []
@@ -89,8 +91,7 @@ class Answers:
         self._asked = {}
 
     def _came(self, key: object) -> None:
-        self._there.add(key)
-        self._clock.call_later(KEPT_SECONDS, self._there.discard, key)
+        self._there[key] = self._clock.monotonic()
         for function in self._asked.pop(key, []):
             function()
 

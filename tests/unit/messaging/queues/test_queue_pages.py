@@ -68,7 +68,9 @@ class WaitingTests(Late):
         self.answers = store.answers
         self.asked: list[object] = []
         patch = mock.patch.object(self.answers, "_clock")
-        patch.start().call_later = lambda seconds, function, key: self.asked.append(key)
+        clock = patch.start()
+        clock.call_later = lambda seconds, function, key: self.asked.append(key)
+        clock.monotonic.return_value = 0.0
         self.addCleanup(patch.stop)
 
     @property
