@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,11 +11,11 @@ from typing import TYPE_CHECKING
 from mqbroker.config.model.configuration import Configuration
 from mqbroker.messaging.ports import Clock
 from mqbroker.messaging.queues.queue import Queue
-from mqbroker.node.activation import make_activation
+from mqbroker.node.activation import Surroundings, make_activation
 from mqbroker.node.clustering import Clustering
 from mqbroker.node.life_machine import active, passive
 from mqbroker.node.parts import Parts
-from mqbroker.node.presence import ClusterPresence
+from mqbroker.node.presence import ClusterPresence, open_side
 from mqbroker.storage.disk.claim import Claim
 from mqbroker.storage.disk.diskwriter import DiskWriter
 from mqbroker.storage.disk.filesystem import FileSystem
@@ -90,7 +91,15 @@ class HaNode(BrokerNode):
     def _parts(self, process: Process) -> Parts:
         configuration = self.configuration()
         presence = ClusterPresence(configuration, Path("/"), self.make_runtime, self._clustering)
-        return replace(super()._parts(process), activation=make_activation(configuration, process, self._random_bytes, presence))
+        outside = Surroundings(
+            process,
+            self._random_bytes,
+            presence,
+            lambda name: open_side(configuration, name, Path("/"), self.make_runtime()),
+            nullcontext(),
+            lambda function: function(),
+        )
+        return replace(super()._parts(process), activation=make_activation(configuration, outside))
 
     def _clustering(self) -> Clustering | None:
         return self.life.active.others.clustering if self.serves else None
