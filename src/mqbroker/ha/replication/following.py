@@ -102,7 +102,8 @@ class Following:
         self._registration = registration
         self._owner = owner
         self._connection: Connection | None = None
-        self._welcomed: Any = runtime.create_future()
+        self._welcomed: Any = None
+        """Wakes who waits for the answer to the registration; None before that is sent."""
         self._welcome: Welcome | None = None
         self._over: Any = runtime.create_future()
         self._copying: Copying | None = None
@@ -127,8 +128,13 @@ class Following:
     def end(self) -> None:
         """Leave the active broker."""
         self._is_leaving = True
-        self._runtime.reject(self._welcomed, NotConnectedError("this broker stops"))
+        if self._welcomed is not None:
+            self._runtime.reject(self._welcomed, self._stops())
         self._runtime.resolve(self._over, None)
+
+    @staticmethod
+    def _stops() -> NotConnectedError:
+        return NotConnectedError("this broker stops")
 
     # --- registration
 
@@ -136,6 +142,9 @@ class Following:
         registration = self._registration
         if await ask_product(connection, registration.credentials, PRODUCT) != PRODUCT:
             raise NotConnectedError(f"the broker at {describe(self._place)} has no replicas of this kind")
+        if self._is_leaving:
+            raise self._stops()
+        self._welcomed = self._runtime.create_future()
         self._connection = connection
         connection.open_channel(REPLICATION_CHANNEL, self)
         connection.cluster_channel.listen(BackupRegistrationFailed, self._refused)

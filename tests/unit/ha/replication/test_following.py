@@ -111,6 +111,15 @@ class FollowingTests(TestCase):
         self.world.network.stir()
         self.failureResultOf(running, MQError)
 
+    def test_an_end_before_the_connection_is_made_registers_nobody(self) -> None:
+        self.broker.silent.add(ClusterConnect)
+        running = self.follow("mqbroker")
+        self.following.end()
+        self.broker.deliver(3, ClusterConnectReply(True, "mqbroker", 1))
+        self.world.network.stir()
+        self.failureResultOf(running, MQError)
+        self.assertEqual((self.broker.got(BackupRegistration), self.broker.said), ([], []))
+
     def test_what_has_no_meaning_ends_the_connection(self) -> None:
         welcome = Welcome(VERSION, "A", "node", connector(1), False)
         for packet in (
