@@ -13,16 +13,22 @@ from mqbroker.ha.replication.connectors import connector_of
 from mqbroker.server.transport.cluster_channel import PRODUCT
 from mqclient.core.connection.connection import describe
 from mqclient.core.factories.locator import Locator
+from mqclient.core.runtime import sleep
 from mqclient.errors import MQError
 from mqclient.wire.packets import QuorumVote, QuorumVoteReply
 
 if TYPE_CHECKING:
+    from twisted.python.failure import Failure
+
     from mqbroker.ha.replication.backup import ClusterSide
     from mqclient.core.connection.connection import Connection
     from mqclient.wire.primitives import TransportConfiguration
 
 JAVA_MAX = 1_000
 """Java brokers that are remembered as such, as many as a topology has members."""
+
+REDIAL_SECONDS = 0.1
+"""Before a copy is dialled again whose connection was lost with a question."""
 
 
 class _Answered(MQError):
@@ -48,14 +54,18 @@ class ProofNetwork:
         self._java: dict[str, None] = {}
 
     def ask_copy(self, connector: str, handler: str, question: bytes) -> Deferred[bytes]:
+        def dial(failure: Failure | None = None) -> Deferred[bytes]:
+            if failure is not None:
+                # The link is no place: the copy may listen although this connection is lost.
+                failure.trap(UnreachableError)
+            try:
+                place = connector_of(connector)
+            except ValueError as error:
+                return fail(UnreachableError(str(error)))
+            return Deferred.fromCoroutine(self._ask_copy(place, handler, question))
+
         answer = self._over_link(handler, question)
-        if answer is not None:
-            return answer
-        try:
-            place = connector_of(connector)
-        except ValueError as error:
-            return fail(UnreachableError(str(error)))
-        return Deferred.fromCoroutine(self._ask(place, handler, question))
+        return dial() if answer is None else answer.addErrback(dial)
 
     def ask_voter(self, node_id: str, handler: str, question: bytes) -> Deferred[bytes]:
         place = self._connector_of_node(node_id)
@@ -66,10 +76,31 @@ class ProofNetwork:
     def is_java(self, node_id: str) -> bool:
         return node_id in self._java
 
-    async def _ask(self, place: TransportConfiguration, handler: str, question: bytes, node_id: str = "") -> bytes:
+    async def _ask_copy(self, place: TransportConfiguration, handler: str, question: bytes) -> bytes:
+        """Ends without an answer only if nobody listens.  A connection that is lost before the answer says that somebody did, perhaps a
+        copy that is just about to become active: it is dialled again until the asker has waited long enough, and cancels."""
+        met: list[Connection] = []
+        while True:
+            try:
+                return await self._ask(place, handler, question, met=met.append)
+            except UnreachableError:
+                if not met:
+                    raise
+            await sleep(self._side.runtime, REDIAL_SECONDS)
+
+    async def _ask(
+        self,
+        place: TransportConfiguration,
+        handler: str,
+        question: bytes,
+        node_id: str = "",
+        met: Callable[[Connection], object] = lambda connection: None,
+    ) -> bytes:
+        """``met`` is called with each connection that is made."""
         answers: list[bytes] = []
 
         async def greet(connection: Connection) -> None:
+            met(connection)
             product = await ask_product(connection, self._side.credentials, PRODUCT)
             if node_id:
                 self._learn(node_id, product)

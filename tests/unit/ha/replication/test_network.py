@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from twisted.internet.defer import Deferred, succeed
+from twisted.internet.defer import Deferred, fail, succeed
 
 from mqbroker.ha.proof.meeting import MEETING, Standing
 from mqbroker.ha.proof.ports import UnreachableError
@@ -46,6 +46,31 @@ class NetworkTests(PairCase):
 
     def test_the_connection_of_the_pair_comes_first(self) -> None:
         self.assertEqual(self.successResultOf(self.ask("", succeed(b"x"))), b"x")
+
+    def test_a_lost_connection_of_the_pair_says_nothing_about_the_place(self) -> None:
+        self.successResultOf(self.ask(connector_text(connector(1)), fail(UnreachableError("lost"))))
+        self.failureResultOf(self.ask(connector_text(connector(9)), fail(UnreachableError("lost"))), UnreachableError)
+        self.failureResultOf(self.ask(connector_text(connector(1)), fail(ValueError("no use"))), ValueError)
+
+    def test_a_copy_whose_connection_is_lost_with_the_question_is_dialled_again(self) -> None:
+        self.side.runtime.cut_next = [20, 20]  # type: ignore[attr-defined]
+        answer = self.ask(connector_text(connector(1)))
+        self.assertNoResult(answer)
+        self.run_for(0.3)
+        self.assertEqual(Standing.decode(self.successResultOf(answer)).node_id, self.primary.record_node)
+
+    def test_a_copy_that_was_met_is_dialled_until_the_asker_gives_up(self) -> None:
+        self.side.runtime.cut_next = [20, 20]  # type: ignore[attr-defined]
+        self.network.listening["7"] = self.network.listening["1"]
+        answer = self.ask(connector_text(connector(7)))
+        del self.network.listening["7"]
+        self.run_for(5)
+        self.assertNoResult(answer)
+        answer.cancel()
+        self.failureResultOf(answer)
+        dialled = len(self.side.runtime.tried)  # type: ignore[attr-defined]
+        self.run_for(1)
+        self.assertEqual(len(self.side.runtime.tried), dialled)  # type: ignore[attr-defined]
 
     def test_nobody_answers(self) -> None:
         self.known = None
