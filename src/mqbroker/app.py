@@ -85,7 +85,7 @@ class Broker:
             presence,
             lambda name: open_side(self.configuration, name, etc, self._make_runtime()),
             threading.Lock(),
-            reactor.callFromThread,
+            lambda function: reactor.callFromThread(function),
         )
         self._activation = make_activation(self.configuration, outside)
         self._life = BrokerLife(settings, self._parts(), self._store_failed, on_stop_wanted or self.stop, self._activated)
