@@ -33,6 +33,7 @@ NOT_RUN: dict[str, dict[str, str]] = {
         "$ python3 -m venv .venv": INSTALLS,
         "$ /var/lib/old/bin/artemis data exp --output exp.xml": "needs an Artemis: tests/interop/test_export_and_import.py",
     },
+    "ha.md": {"$ mqbroker check ha --instance /var/lib/mybroker": "needs an instance of a pair: tests/unit/cli/check/test_check_ha.py"},
     "java.md": {
         "<dependency>": JAVA_PAGE,
         "import jakarta.jms.JMSContext;": JAVA_PAGE,
