@@ -221,6 +221,7 @@ class ReplicationActivation:
         if self._seeker is not None:
             self._seeker.cease()
             self._seeker = None
+            self._network.close()
         self._keeper = None
         if self._side is not None:
             self._side.close()

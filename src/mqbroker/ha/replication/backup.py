@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -51,6 +51,24 @@ class ClusterSide:
             client_failure_check_period=connection.check_period,
             connection_ttl=connection.connection_ttl,
         )
+
+    async def members(self, places: Iterable[TransportConfiguration]) -> Topology:
+        """The members of the cluster as the first broker at ``places`` that answers knows them; none when nobody answers."""
+
+        async def log_in(connection: Connection) -> None:
+            await show_password(connection, self.credentials)
+
+        topology = Topology()
+        for place in places:
+            locator = Locator(self.runtime, [place], self.settings(), topology=topology, greet=log_in, follow=False)
+            try:
+                await locator.create_session_factory()
+                break
+            except MQError:
+                continue
+            finally:
+                await locator.close()
+        return topology
 
 
 class ReplicatedBackup:
@@ -154,27 +172,15 @@ class ReplicatedBackup:
     async def _candidates(self) -> list[TransportConfiguration]:
         """Where active brokers may be that this one may follow: those of its node first."""
         side, registration = self._side, self._registration()
-        self.topology = topology = Topology()
-        for place in (*self._known(), *side.places()):
-            locator = Locator(side.runtime, [place], side.settings(), topology=topology, greet=self._log_in, follow=False)
-            try:
-                await locator.create_session_factory()
-                break
-            except MQError:
-                continue
-            finally:
-                await locator.close()
+        self.topology = await side.members((*self._known(), *side.places()))
         found = []
-        for member in topology:
+        for member in self.topology:
             wanted = registration.node_id in ("", member.node_id)
             if registration.group_name is not None and not registration.node_id:
                 wanted = member.backup_group_name == registration.group_name
             if wanted and member.primary is not None and not same_place(member.primary, side.own):
                 found.append(member.primary)
         return found
-
-    async def _log_in(self, connection: Connection) -> None:
-        await show_password(connection, self._side.credentials)
 
     async def _pause(self) -> None:
         runtime = self._side.runtime

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from twisted.internet.defer import Deferred, fail
+from twisted.internet.defer import CancelledError, Deferred, fail, succeed
+from twisted.logger import Logger
 
 from mqbroker.cluster.links.opening import ask_product
 from mqbroker.ha.proof.ports import UnreachableError
@@ -15,6 +16,7 @@ from mqclient.core.connection.connection import describe
 from mqclient.core.factories.locator import Locator
 from mqclient.core.runtime import sleep
 from mqclient.errors import MQError
+from mqclient.protocol.topology import Topology
 from mqclient.wire.packets import QuorumVote, QuorumVoteReply
 
 if TYPE_CHECKING:
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
     from mqbroker.ha.replication.backup import ClusterSide
     from mqclient.core.connection.connection import Connection
     from mqclient.wire.primitives import TransportConfiguration
+
+log = Logger(namespace="mqbroker.ha")
 
 JAVA_MAX = 1_000
 """Java brokers that are remembered as such, as many as a topology has members."""
@@ -39,7 +43,7 @@ class ProofNetwork:
     """Asks over connections of their own, one for each question.
 
     ``over_link`` asks over the connection of the pair, None when there is none.  ``connector_of_node`` finds an active broker by its
-    node id.
+    node id; one that it does not know, or that does not answer there, is looked for at the places of the cluster connection.
     """
 
     def __init__(
@@ -52,12 +56,15 @@ class ProofNetwork:
         self._over_link = over_link
         self._connector_of_node = connector_of_node
         self._java: dict[str, None] = {}
+        self._found = Topology()
+        """The members of the cluster, as the last search has found them."""
+        self._search: Deferred[None] = succeed(None)
 
     def ask_copy(self, connector: str, handler: str, question: bytes) -> Deferred[bytes]:
         def dial(failure: Failure | None = None) -> Deferred[bytes]:
-            if failure is not None:
-                # The link is no place: the copy may listen although this connection is lost.
-                failure.trap(UnreachableError)
+            # The copy may listen at its place although its connection to this one is lost.
+            if failure is not None and not isinstance(failure.value, UnreachableError):
+                return fail(failure)
             try:
                 place = connector_of(connector)
             except ValueError as error:
@@ -68,10 +75,33 @@ class ProofNetwork:
         return dial() if answer is None else answer.addErrback(dial)
 
     def ask_voter(self, node_id: str, handler: str, question: bytes) -> Deferred[bytes]:
-        place = self._connector_of_node(node_id)
+        found = self._found.get(node_id)
+        place = self._connector_of_node(node_id) if found is None else found.primary
         if place is None:
+            self._look_for_members()
             return fail(UnreachableError(f"the cluster knows no active broker of the node {node_id}"))
-        return Deferred.fromCoroutine(self._ask(place, handler, question, node_id))
+        return Deferred.fromCoroutine(self._ask(place, handler, question, node_id)).addErrback(self._look_again)
+
+    def close(self) -> None:
+        """Look for nobody any more."""
+        self._search.cancel()
+
+    def _look_again(self, failure: Failure) -> Failure:
+        self._look_for_members()
+        return failure
+
+    def _look_for_members(self) -> None:
+        # By itself, because a question has less time than an attempt to connect: a later question has the result.
+        if self._search.called:
+            self._search = Deferred.fromCoroutine(self._look())
+            self._search.addErrback(self._not_found)
+
+    async def _look(self) -> None:
+        self._found = await self._side.members(self._side.places())
+
+    def _not_found(self, failure: Failure) -> None:
+        if not isinstance(failure.value, CancelledError):
+            log.failure("the search for voters failed", failure)
 
     def is_java(self, node_id: str) -> bool:
         return node_id in self._java

@@ -212,3 +212,16 @@ class TakeoverTests(PairCase):
         voter.start()
         self.run_until(lambda: primary.state == "active")
         self.assertEqual((primary.record.sequence, primary.failures, primary.queues() >= {"q"}), (2, [], True))
+
+    def test_a_primary_that_starts_without_its_backup_is_told_by_the_voters(self) -> None:
+        voter = self.node("voter", 3, 1, 2).start()
+        primary = self.node("primary", 1, 2, 3, policy=ReplicationConfiguration(False)).start()
+        backup = self.node("backup", 2, 1, 3, policy=ReplicationConfiguration(True, retry_replication_wait=200)).start()
+        self.run_until(lambda: primary.state == "active" and primary.replica_state == "in sync")
+        self.run_until(lambda: primary.activation._voters() == (voter.record_node,))
+        self.run_for(1)
+        backup.kill()
+        primary.kill()
+        primary.start()
+        self.run_until(lambda: primary.state == "active")
+        self.assertEqual((primary.record.sequence, primary.failures), (2, []))

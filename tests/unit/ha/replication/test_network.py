@@ -77,6 +77,37 @@ class NetworkTests(PairCase):
         for answer in (self.ask(connector_text(connector(9))), self.ask("no connector"), self.ask()):
             self.failureResultOf(answer, UnreachableError)
 
+    def searching(self, known: int | None) -> Any:
+        """The ways of a broker at port 9 whose cluster connection leads to ports 8, where nobody listens, and 1."""
+        self.tries = runtime = Runtime(self.network, ProcessClock(self.clock))
+        side = open_side(self.node("asker", 9, 8, 1).configuration(), None, Path(), runtime)
+        self.addCleanup(side.close)
+        return ProofNetwork(side, lambda handler, question: None, lambda node_id: None if known is None else connector(known))
+
+    def test_a_voter_that_is_not_known_where_it_is_is_looked_for(self) -> None:
+        node_id = self.primary.record_node
+        question = self.primary.activation._seeker.standing.encode()
+        for known in (None, 7):
+            network = self.searching(known)
+            first = network.ask_voter(node_id, MEETING, question)
+            self.run_for(0.1)
+            self.failureResultOf(first, UnreachableError)
+            second = network.ask_voter(node_id, MEETING, question)
+            self.run_for(0.1)
+            self.assertEqual(Standing.decode(self.successResultOf(second)).node_id, node_id)
+            self.run_for(1)
+            self.assertEqual([link for link in self.tries.links if link.open], [])
+
+    def test_there_is_one_search_at_a_time_and_it_ends_with_the_network(self) -> None:
+        self.network.listening["8"] = self.network.listening["1"]
+        network = self.searching(None)
+        for _ in range(3):
+            self.failureResultOf(network.ask_voter("node", MEETING, b""), UnreachableError)
+        self.assertEqual(self.tries.tried, ["8"])
+        network.close()
+        self.run_for(10)
+        self.assertEqual((self.tries.tried, [link for link in self.tries.links if link.open]), (["8"], []))
+
     def test_a_question_that_is_taken_back_leaves_nothing(self) -> None:
         self.network.cut = False
         network = ProofNetwork(self.side, lambda handler, question: None, lambda node_id: None)
