@@ -85,12 +85,16 @@ class Broker:
             presence,
             lambda name: open_side(self.configuration, name, etc, self._make_runtime()),
             threading.Lock(),
-            lambda function: reactor.callFromThread(function),
+            self._call_from_thread,
         )
         self._activation = make_activation(self.configuration, outside)
         self._life = BrokerLife(settings, self._parts(), self._store_failed, on_stop_wanted or self.stop, self._activated)
 
     # --- what it is made of
+
+    def _call_from_thread(self, function: Callable[[], object]) -> None:
+        """Let the loop call ``function``; a reactor is asked for this only where there are threads."""
+        self._reactor.callFromThread(function)
 
     def _parts(self) -> Parts:
         reactor = self._reactor
