@@ -190,7 +190,7 @@ PLANTS = {
         ("would not start", "would be lost", "would be back", "would be there", "does not start", *LOST),
     ),
     "folder-not-synced": Plant(
-        "mqbroker.storage.files.folders:_make_folder",
+        "mqbroker.storage.files.folders:make_folder",
         "file_system.sync_directory(_parent(path))",
         "pass",
         ("would not start", "would be", "the node id", *LOST),
