@@ -30,7 +30,8 @@ def _shared_mount(settings: BrokerSettings, mounts: str) -> NfsMount | None:
 
 def start_warnings(settings: BrokerSettings) -> list[str]:
     """Sentences for the log of a broker that starts with ``settings``."""
-    if settings.configuration.shared_store is None:
+    configuration = settings.configuration
+    if configuration.shared_store is None and configuration.replication is None:
         return []  # and nothing is imported for it
     mounts = read_mounts()
     mount, found = _shared_mount(settings, mounts), settings_detection(settings, mounts)

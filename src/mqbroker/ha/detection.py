@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from mqbroker.ha.shared_store.activation import LOOK_SECONDS
 
 if TYPE_CHECKING:
-    from mqbroker.config.model.cluster import ClusterConnectionConfiguration, SharedStoreConfiguration
+    from mqbroker.config.model.cluster import ClusterConnectionConfiguration, ReplicationConfiguration, SharedStoreConfiguration
     from mqbroker.config.model.configuration import Configuration
 
 LIMIT_SECONDS = 10.0
@@ -63,16 +63,37 @@ class Detection:
 
 def detection(configuration: Configuration, nfs: Share | None) -> Detection | None:
     """None for a broker without anybody that could go on.  ``nfs`` is how long a dead file server of the shared folder goes unnoticed."""
-    shared = configuration.shared_store
-    if shared is None:
-        return None
-    delays = [_folder(nfs), *(_link(configuration, connection) for connection in configuration.cluster_connections)]
-    return Detection(tuple(delays), tuple(_traps(configuration, shared)))
+    shared, copied = configuration.shared_store, configuration.replication
+    links = tuple(_link(configuration, connection) for connection in configuration.cluster_connections)
+    if shared is not None:
+        return Detection((_folder(nfs), *links), tuple(_traps(configuration, shared)))
+    if copied is not None:
+        return Detection((*_copies(configuration, copied), *links), ())
+    return None
 
 
 def _folder(nfs: Share | None) -> Delay:
     look = Share(f"{BUILT_IN}: a backup looks for the lock", LOOK_SECONDS)
     return Delay("A backup takes the folder of a dead broker", (look,) if nfs is None else (nfs, look))
+
+
+def _copies(configuration: Configuration, policy: ReplicationConfiguration) -> Iterator[Delay]:
+    """What a replica needs until it has the proof that it may go on, and a primary without one, whose answers wait meanwhile.
+
+    Voters that live answer at once, so that ``vote-retries`` and the waits between them do not count.
+    """
+    from mqbroker.ha.proof.seeking import ANSWER_SECONDS
+
+    connections = {connection.name: connection for connection in configuration.cluster_connections}
+    connection = connections[policy.cluster_name] if policy.cluster_name is not None else next(iter(connections.values()))
+    asked = Share(f"{BUILT_IN}: the dead copy is asked for its word", ANSWER_SECONDS)
+    yield Delay("A replica takes over from a dead primary", (*silence(connection), asked))
+    ttl = Share("connection-ttl", connection.connection_ttl / 1000)
+    if configuration.connection_ttl_override >= 0:
+        ttl = Share("connection-ttl-override", configuration.connection_ttl_override / 1000)
+    # A sign of life counts from the check that finds it.
+    checks = Share("connection-ttl-check-interval, twice", 2 * configuration.connection_ttl_check_interval / 1000)
+    yield Delay("A primary goes on without a dead replica", (ttl, checks, asked))
 
 
 def _link(configuration: Configuration, connection: ClusterConnectionConfiguration) -> Delay:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.config.model.cluster import ClusterConnectionConfiguration, SharedStoreConfiguration
+from mqbroker.config.model.cluster import ClusterConnectionConfiguration, ReplicationConfiguration, SharedStoreConfiguration
 from mqbroker.config.model.configuration import Configuration
 from mqbroker.ha.detection import Delay, Detection, Share, detection, silence
 from mqclient.protocol.connection import ConnectionBroken, CoreConnection
@@ -91,6 +92,35 @@ class SharedStoreTests(SynchronousTestCase):
         self.assertEqual(len(alone.delays), 1)
         (warning,) = alone.warnings
         self.assertIn("without a cluster-connection", warning)
+
+    def test_a_broker_with_a_replica(self) -> None:
+        configuration = Configuration(
+            replication=ReplicationConfiguration(False, cluster_name="c"),
+            connection_ttl_check_interval=500,
+            connectors={"own": CONNECTOR},
+            cluster_connections=[
+                ClusterConnectionConfiguration("first", "own"),
+                ClusterConnectionConfiguration("c", "own", check_period=1000, connection_ttl=1500),
+            ],
+        )
+        result = detection(configuration, None)
+        assert result is not None
+        replica, primary, *links = result.delays
+        asked = "built in: the dead copy is asked for its word"
+        self.assertEqual(
+            shares(replica),
+            {"connection-ttl": 1.5, "check-period, beyond connection-ttl": 0.5, "built in: the dead copy is asked for its word": 2.0},
+        )
+        self.assertEqual(
+            shares(primary),
+            {"connection-ttl": 1.5, "connection-ttl-check-interval, twice": 1.0, asked: 2.0},
+        )
+        self.assertEqual((len(links), result.traps), (2, ()))
+        overriding = replace(configuration, replication=ReplicationConfiguration(True), connection_ttl_override=20_000)
+        result = detection(overriding, None)
+        assert result is not None
+        self.assertEqual(shares(result.delays[0])["connection-ttl"], 60.0)
+        self.assertEqual(shares(result.delays[1])["connection-ttl-override"], 20.0)
 
     @given(st.integers(1, 100), st.integers(1, 100), st.integers(0, 100))
     def test_a_link_lasts_no_longer_than_its_shares_say(self, ttl: int, period: int, last: int) -> None:

@@ -21,10 +21,13 @@ def _connectors(control: ServerResource) -> str:
 
 def _ha_policy(control: ServerResource) -> str:
     """As Artemis names it."""
-    shared = control.server.configuration.shared_store
-    if shared is None:
-        return "Primary Only"
-    return "Shared Store Backup" if shared.backup else "Shared Store Primary"
+    configuration = control.server.configuration
+    shared, copied = configuration.shared_store, configuration.replication
+    if shared is not None:
+        return "Shared Store Backup" if shared.backup else "Shared Store Primary"
+    if copied is not None:
+        return "Replication Backup w/quorum voting" if copied.backup else "Replication Primary w/quorum voting"
+    return "Primary Only"
 
 
 CONFIGURED_ATTRIBUTES: dict[str, Callable[[ServerResource], Any]] = {

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from mqbroker.config.broker_xml import cluster_assembly
 from mqbroker.config.model.cluster import ReplicationConfiguration
+from mqbroker.config.parse import parse_configuration
 from tests.unit.config.broker_xml.test_cluster_assembly import connection, connections
-from tests.unit.config.test_parse import ConfigurationTestCase
+from tests.unit.config.test_parse import ConfigurationTestCase, document
 
 CLUSTER = connections(connection(""))
 MANAGER = """<manager>
@@ -42,6 +43,25 @@ class ReplicationTests(ReplicationCase):
         ):
             with self.subTest(inside=inside):
                 self.assertEqual(self.configured(policy(inside)).replication, expected)
+
+    def test_overriding_properties(self) -> None:
+        both = (
+            "groupName=g clusterName=c maxSavedReplicatedJournalsSize=3 initialReplicationSyncTimeout=1 voteOnReplicationFailure=false "
+            "quorumSize=2 voteRetries=3 voteRetryWait=4 quorumVoteWait=5 retryReplicationWait=6"
+        )
+        for role, own, expected in (
+            ("PRIMARY", "checkForActiveServer=true", ReplicationConfiguration(False, "g", "c", 3, True, 1, False, 2, 3, 4, 5, 6)),
+            (
+                "BACKUP",
+                "allowFailBack=true restartBackup=false",
+                ReplicationConfiguration(True, "g", "c", 3, None, 1, False, 2, 3, 4, 5, 6, True, False),
+            ),
+        ):
+            lines = [f".{each}" for each in f"{both} {own}".split()]
+            entries = (f"HAPolicyConfiguration{line}" for line in [f"=REPLICATION_{role}_QUORUM_VOTING", *lines])
+            values = {f"brokerconfig.{entry.partition('=')[0]}": entry.partition("=")[2] for entry in entries}
+            found = parse_configuration(document(CLUSTER), substitutions=values).configuration
+            self.assertEqual((found.replication, found.shared_store), (expected, None))
 
     def test_every_element(self) -> None:
         both = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from mqbroker.config.model.cluster import SharedStoreConfiguration
+from mqbroker.config.model.cluster import ReplicationConfiguration, SharedStoreConfiguration
 from mqclient.urls import TransportUri
 from tests.unit.server.management.test_service import ManagementCase
 
@@ -23,6 +23,13 @@ class ConfiguredTests(ManagementCase):
             for operation, value in (("isActive", True), ("isStarted", True), ("isBackup", False), ("isReplicaSync", False)):
                 self.assertIs(self.call("broker", operation), value)
             self.assertEqual(self.call("broker", "getActivationSequence"), -1)
+        self.world.configuration.shared_store = None
+        for copied, name in (
+            (ReplicationConfiguration(False), "Replication Primary w/quorum voting"),
+            (ReplicationConfiguration(True), "Replication Backup w/quorum voting"),
+        ):
+            self.world.configuration.replication = copied
+            self.assertEqual((self.call("broker", "getHAPolicy"), self.call("broker", "isSharedStore")), (name, False))
 
     def test_connectors_are_told_without_their_passwords(self) -> None:
         self.world.configuration.connectors["c"] = TransportUri("tcp", "h", 7, {"keyStorePassword": "p"})
