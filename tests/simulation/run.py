@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -152,32 +152,20 @@ class Simulation:
 
     def run(self) -> Result:
         """Work under faults, heal, drain, check."""
+        return judged_run(self, self._run, self._result)
+
+    def _result(self) -> Result:
         world = self.world
-        observer = FailureObserver(world)
-        globalLogPublisher.addObserver(observer)
-        # Deferreds tell of a failure that nobody took when they are collected: that must not depend on what ran before.
-        gc.disable()
-        try:
-            with limits.small(), balances.judged(), groups.judged():
-                self._run()
-        except SimulationError as error:
-            world.violation(str(error))
-        finally:
-            result = Result(
-                world.seed,
-                world.violations,
-                self.schedule,
-                world.log,
-                world.events,
-                len(self.ledger.sent),
-                len(self.ledger.receipts),
-                self.broker.starts,
-            )
-            world.end()
-            take_apart(self)
-            gc.enable()
-            globalLogPublisher.removeObserver(observer)
-        return result
+        return Result(
+            world.seed,
+            world.violations,
+            self.schedule,
+            world.log,
+            world.events,
+            len(self.ledger.sent),
+            len(self.ledger.receipts),
+            self.broker.starts,
+        )
 
     def _run(self) -> None:
         world, broker = self.world, self.broker
@@ -334,6 +322,33 @@ class FailureObserver:
         failure = event.get("log_failure")
         if isinstance(failure, Failure) and not isinstance(failure.value, SimulatedCrash):
             self._world.violation(f"a failure is logged: {failure.getTraceback()}")
+
+
+class Judged(Protocol):
+    """A simulation of any kind."""
+
+    world: World
+
+
+def judged_run(simulation: Judged, work: Callable[[], object], result: Callable[[], Result]) -> Result:
+    """Let ``simulation`` do its ``work`` under the judges that all kinds of runs have, and take it apart; ``result`` is asked before."""
+    world = simulation.world
+    observer = FailureObserver(world)
+    globalLogPublisher.addObserver(observer)
+    # Deferreds tell of a failure that nobody took when they are collected: that must not depend on what ran before.
+    gc.disable()
+    try:
+        with limits.small(), balances.judged(), groups.judged():
+            work()
+    except SimulationError as error:
+        world.violation(str(error))
+    finally:
+        found = result()
+        world.end()
+        take_apart(simulation)
+        gc.enable()
+        globalLogPublisher.removeObserver(observer)
+    return found
 
 
 def take_apart(simulation: object) -> None:

@@ -7,8 +7,6 @@ import random
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from twisted.logger import globalLogPublisher
-
 from mqbroker.cluster.links.connectors import announced_form
 from mqbroker.server.session.consumers import ServerConsumer
 from mqbroker.server.transport.liveness import CONNECTION_TTL_MS
@@ -16,7 +14,6 @@ from mqbroker.storage.files.filestore import FileStore
 from mqclient.wire.message import KEY_GROUP_ID
 from mqclient.wire.primitives import TransportConfiguration
 from mqclient.xa import Xid
-from tests.simulation import balances, limits
 from tests.simulation.cluster import faults
 from tests.simulation.cluster.actors import (
     ClusterAsynchronousSender,
@@ -40,9 +37,9 @@ from tests.simulation.cluster.node import ClusterNode
 from tests.simulation.cluster.plan import ANYCAST_QUEUES, SHARED, SORTED, SORTED_QUEUE, TEAMS, ClusterPlan, subscription
 from tests.simulation.copies import Copies
 from tests.simulation.policies import RETURNS
-from tests.simulation.run import FailureObserver, Result, take_apart
+from tests.simulation.run import Result, judged_run
 from tests.simulation.workload import IDENTITY, Actor
-from tests.simulation.world import SimulationError, World
+from tests.simulation.world import World
 
 EVENTS_MAX = 1_500_000
 PATIENCE = 60.0
@@ -87,34 +84,23 @@ class ClusterSimulation:
 
     def run(self) -> Result:
         """Work under faults, heal, converge, drain, check."""
+        return judged_run(self, self._run, self._result)
+
+    def _result(self) -> Result:
         world = self.world
-        observer = FailureObserver(world)
-        globalLogPublisher.addObserver(observer)
-        gc.disable()
-        try:
-            with limits.small(), balances.judged():
-                self._run()
-        except SimulationError as error:
-            world.violation(str(error))
-        finally:
-            result = Result(
-                world.seed,
-                world.violations,
-                self.schedule,
-                world.log,
-                world.events,
-                len(self.ledger.sent),
-                len(self.ledger.receipts),
-                max(node.starts for node in self.nodes),
-                f"{self.plan}",
-                "python -m tests.simulation --cluster",
-                sum(node.handovers for node in self.nodes),
-            )
-            world.end()
-            take_apart(self)
-            gc.enable()
-            globalLogPublisher.removeObserver(observer)
-        return result
+        return Result(
+            world.seed,
+            world.violations,
+            self.schedule,
+            world.log,
+            world.events,
+            len(self.ledger.sent),
+            len(self.ledger.receipts),
+            max(node.starts for node in self.nodes),
+            f"{self.plan}",
+            "python -m tests.simulation --cluster",
+            sum(node.handovers for node in self.nodes),
+        )
 
     def connector(self, node: ClusterNode) -> TransportConfiguration:
         return announced_form(self.plan.configuration(node.number).connectors[node.name])

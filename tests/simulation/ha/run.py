@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable, Sequence
 from typing import Any
-
-from twisted.logger import globalLogPublisher
 
 from mqbroker.server.transport.liveness import CONNECTION_TTL_MS
 from mqclient.wire.primitives import TransportConfiguration
 from mqclient.xa import Xid
-from tests.simulation import balances, limits
 from tests.simulation.cluster.fabric import FabricRuntime
 from tests.simulation.copies import Copies
 from tests.simulation.ha import faults
@@ -25,9 +21,9 @@ from tests.simulation.loose import LooseReceiver
 from tests.simulation.policies import Plan
 from tests.simulation.reading import ReadingLedger
 from tests.simulation.receivers import AcknowledgingReceiver, Drain, TransactedReceiver
-from tests.simulation.run import FailureObserver, Result, take_apart
+from tests.simulation.run import Result, judged_run
 from tests.simulation.workload import Actor, AsynchronousSender, BlockingSender, TransactedSender
-from tests.simulation.world import Process, SimulationError, World
+from tests.simulation.world import Process, World
 
 EVENTS_MAX = 500_000
 PATIENCE = 60.0
@@ -78,33 +74,22 @@ class HaSimulation:
 
     def run(self) -> Result:
         """Work under faults, heal, settle, drain, check."""
+        return judged_run(self, self._run, self._result)
+
+    def _result(self) -> Result:
         world = self.world
-        observer = FailureObserver(world)
-        globalLogPublisher.addObserver(observer)
-        gc.disable()
-        try:
-            with limits.small(), balances.judged():
-                self._run()
-        except SimulationError as error:
-            world.violation(str(error))
-        finally:
-            result = Result(
-                world.seed,
-                world.violations,
-                self.schedule,
-                world.log,
-                world.events,
-                len(self.ledger.sent),
-                len(self.ledger.receipts),
-                self.group.activations,
-                f"{self.plan}",
-                "python -m tests.simulation --ha",
-            )
-            world.end()
-            take_apart(self)
-            gc.enable()
-            globalLogPublisher.removeObserver(observer)
-        return result
+        return Result(
+            world.seed,
+            world.violations,
+            self.schedule,
+            world.log,
+            world.events,
+            len(self.ledger.sent),
+            len(self.ledger.receipts),
+            self.group.activations,
+            f"{self.plan}",
+            "python -m tests.simulation --ha",
+        )
 
     def _run(self) -> None:
         world = self.world
