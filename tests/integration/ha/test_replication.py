@@ -8,12 +8,10 @@ import tempfile
 import threading
 from pathlib import Path
 from queue import SimpleQueue
-from unittest import TestCase
 
-from mqclient.jms import ConnectionFactory, JMSException
-from mqclient.jms.connection import Connection
 from tests.integration.brokers import Broker
 from tests.integration.cluster.nodes import ReservedPort
+from tests.integration.ha.following_clients import WAIT_MS, FollowingClients
 
 CONFIGURATION = """<configuration xmlns="urn:activemq"><core xmlns="urn:activemq:core">
 <name>{name}</name>
@@ -48,12 +46,10 @@ START = (
     "from mqbroker.config.broker_xml import cluster_assembly; cluster_assembly.REPLICATION_REFUSED = ''; "
     "from twisted.scripts.twistd import run; run()"
 )
-FOLLOW = "ha=true&reconnectAttempts=-1&retryInterval=100&maxRetryInterval=200&callFailoverTimeout=30000"
-WAIT_MS = 20_000
 IN_SYNC = "AMQ221024"
 
 
-class ReplicationTests(TestCase):
+class ReplicationTests(FollowingClients):
     options = ""
     """Elements of the backup's policy."""
 
@@ -77,33 +73,6 @@ class ReplicationTests(TestCase):
         broker = Broker(command, folder, line)
         self.addCleanup(broker.stop)
         return broker
-
-    def connect(self, name: str) -> Connection:
-        connection = ConnectionFactory(f"tcp://127.0.0.1:{self.ports[name]}?{FOLLOW}").create_connection()
-        self.addCleanup(connection.close)
-        connection.start()
-        return connection
-
-    def send(self, connection: Connection, acknowledged: SimpleQueue[str], done: threading.Event) -> None:
-        """Send until ``done``, and tell of each text that the broker has acknowledged."""
-        session = connection.create_session()
-        producer = session.create_producer(session.create_queue("q"))
-        number = 0
-        while not done.is_set():
-            number += 1
-            try:
-                producer.send(session.create_text_message(f"m{number}"))
-            except JMSException:
-                continue  # nobody knows what became of it
-            acknowledged.put(f"m{number}")
-
-    def received(self, name: str) -> list[str]:
-        session = self.connect(name).create_session()
-        consumer = session.create_consumer(session.create_queue("q"))
-        found = []
-        while (message := consumer.receive(WAIT_MS if not found else 1000)) is not None:
-            found.append(str(message.text))  # type: ignore[attr-defined]
-        return found
 
     def test_a_primary_is_killed_under_load_and_comes_back(self) -> None:
         self.options = "<allow-failback>true</allow-failback>"

@@ -5,42 +5,11 @@ from __future__ import annotations
 import threading
 from queue import SimpleQueue
 
-from mqclient.jms import ConnectionFactory, JMSException
-from mqclient.jms.connection import Connection
+from tests.integration.ha.following_clients import WAIT_MS, FollowingClients
 from tests.integration.ha.pair import BACKUP, PRIMARY, SharedPairCase
 
-FOLLOW = "ha=true&reconnectAttempts=-1&retryInterval=100&maxRetryInterval=200&callFailoverTimeout=30000"
-WAIT_MS = 20_000
 
-
-class SharedStoreTests(SharedPairCase):
-    def connect(self, name: str = PRIMARY) -> Connection:
-        connection = ConnectionFactory(f"tcp://127.0.0.1:{self.ports[name]}?{FOLLOW}").create_connection()
-        self.addCleanup(connection.close)
-        connection.start()
-        return connection
-
-    def send(self, connection: Connection, acknowledged: SimpleQueue[str], done: threading.Event) -> None:
-        """Send until ``done``, and tell of each text that the broker has acknowledged."""
-        session = connection.create_session()
-        producer = session.create_producer(session.create_queue("q"))
-        number = 0
-        while not done.is_set():
-            number += 1
-            try:
-                producer.send(session.create_text_message(f"m{number}"))
-            except JMSException:
-                continue  # nobody knows what became of it
-            acknowledged.put(f"m{number}")
-
-    def received(self, name: str) -> list[str]:
-        session = self.connect(name).create_session()
-        consumer = session.create_consumer(session.create_queue("q"))
-        found = []
-        while (message := consumer.receive(WAIT_MS if not found else 1000)) is not None:
-            found.append(str(message.text))  # type: ignore[attr-defined]
-        return found
-
+class SharedStoreTests(FollowingClients, SharedPairCase):
     def test_a_primary_is_killed_under_load_and_comes_back(self) -> None:
         done = threading.Event()
         acknowledged: SimpleQueue[str] = SimpleQueue()
