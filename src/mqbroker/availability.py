@@ -1,4 +1,4 @@
-"""What a start and ``mqbroker check ha`` say of the time that a takeover takes with given settings, on this machine."""
+"""The time that a takeover takes with given settings on this machine, as a start and ``mqbroker check ha`` tell it."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ def _folder(nfs: Share | None) -> Delay:
 
 
 def _copies(configuration: Configuration, policy: ReplicationConfiguration) -> Iterator[Delay]:
-    """What a replica needs until it has the proof that it may go on, and a primary without one, whose answers wait meanwhile.
+    """The time until a replica has the proof that it may go on, and until a primary without a replica has it, whose answers wait meanwhile.
 
     Voters that live answer at once, so that ``vote-retries`` and the waits between them do not count.
     """
@@ -97,7 +97,7 @@ def _copies(configuration: Configuration, policy: ReplicationConfiguration) -> I
 
 
 def _link(configuration: Configuration, connection: ClusterConnectionConfiguration) -> Delay:
-    """What another broker needs until it asks the backup."""
+    """The time until another broker asks the backup."""
     pauses = connection.retry_interval, connection.max_retry_interval
     grows = connection.retry_interval_multiplier > 1 and pauses[0] < pauses[1]
     shares = (

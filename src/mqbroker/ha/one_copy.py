@@ -1,4 +1,4 @@
-"""What an activation does for the other copy of a pair, for brokers that have no such copy."""
+"""Activations of brokers whose data have no second copy."""
 
 from __future__ import annotations
 

@@ -27,16 +27,16 @@ class Candidate(Protocol):
     """A broker that wants to be active."""
 
     def granted(self) -> None:
-        """It may be: it loads its store, and serves."""
+        """The broker may be active: it loads its store, and serves."""
 
     def lost(self, reason: str) -> None:
-        """It may not be, now or any more: it writes nothing more."""
+        """The broker may not be active, now or any more: it writes nothing more."""
 
     def give_way(self, again: bool) -> None:
         """Another broker is to be active: it stops in order, and then seeks its activation once more if ``again``."""
 
     def start_again(self) -> bool:
-        """It acknowledges and writes nothing more, and then seeks its activation once more; false when it stops anyway."""
+        """The broker acknowledges and writes nothing more, and then seeks its activation once more; false when it stops anyway."""
 
     def take_brokers(self, node_id: str, register: Callable[[ClusterChannel], object]) -> None:
         """While it is passive its acceptors are open for what brokers ask a copy of ``node_id``; ``register`` adds the handlers."""
@@ -54,7 +54,7 @@ class Activation(Protocol):
 
     @property
     def state(self) -> str:
-        """What a passive broker waits as, in few words."""
+        """The present wait of a passive broker, in few words."""
 
     def files(self, file_system: FileSystem, settings: StoreSettings) -> FileSystem:
         """The file system by which the store of the next start has its folders.  Raises StorageError."""
@@ -117,7 +117,7 @@ class ActiveAtOnce:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What activations need of the outside world.
+    """The outside world, as far as activations need it.
 
     ``presence`` shows a passive broker to its cluster, and ``open_side`` gives the ways to other brokers by the cluster connection of this
     name (None: the default one).  ``lock`` is held for single operations on files, by the loop and by the disk writer; ``call`` lets

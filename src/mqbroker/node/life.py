@@ -66,7 +66,7 @@ class BrokerLife:
         self._returns = False
         """Does the broker start again after the stop that is under way?"""
         self._waiting_listeners: tuple[WaitingServer, Listeners] | None = None
-        """What other brokers reach while this one is passive; None when they do not."""
+        """Server and listeners for other brokers while this one is passive; None when there are none."""
 
     # --- state and figures
 

@@ -1,4 +1,4 @@
-"""What a store needs of the outside world while one command works on it."""
+"""Clock and disk writer of a store that one command works on."""
 
 from __future__ import annotations
 

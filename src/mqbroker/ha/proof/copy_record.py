@@ -32,14 +32,14 @@ CONNECTOR_SIZE_MAX = 4096
 
 
 class CopyState(Enum):
-    """What the data of a copy are good for."""
+    """The use that the data of a copy have."""
 
     COMPLETE = "complete"
-    """They have everything that was acknowledged until the copy's sequence ended, at least."""
+    """The data have everything that was acknowledged until the copy's sequence ended, at least."""
     INCOMPLETE = "incomplete"
-    """They are being copied, or a copy was interrupted."""
+    """The data are being copied, or a copy was interrupted."""
     GIVEN_UP = "given up"
-    """They are whole, and another copy goes on without them."""
+    """The data are whole, and another copy goes on without them."""
 
 
 class CopyStateError(StorageError):

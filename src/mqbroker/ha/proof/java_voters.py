@@ -28,7 +28,7 @@ class JavaVotes:
         return OLD_FAILOVER_VOTE if voter in self._old else FAILOVER_VOTE
 
     def silent(self, voter: str) -> None:
-        """It did not answer, perhaps because it knows only the other name."""
+        """The voter did not answer, perhaps because it knows only the other name."""
         self._old ^= {voter}
 
     def question(self, active: bool) -> bytes:

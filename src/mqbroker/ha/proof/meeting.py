@@ -1,4 +1,4 @@
-"""What two copies of a node say to each other, and which of them is to go on.
+"""Two copies of a node that meet: their words to each other, and which of them is to go on.
 
 Source: ``protocol-spec/``, chapter "Cluster packets".
 """
@@ -21,7 +21,7 @@ _STATES = (CopyState.INCOMPLETE, CopyState.GIVEN_UP, CopyState.COMPLETE)
 
 
 class Activity(IntEnum):
-    """What a copy does; the one that does more is preferred."""
+    """The activity of a copy; the copy that does more is preferred."""
 
     PASSIVE = 0
     SEEKING = 1
@@ -31,7 +31,7 @@ class Activity(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What a copy says of itself.
+    """The word of a copy about itself.
 
     ``noted`` is the id of the other copy in its note, empty for none.  ``search`` is random for each search for a proof, empty while there
     is none.  ``word_for`` is the search of the other copy, if this was said with knowledge of it: in an answer, or in a later visit.  See

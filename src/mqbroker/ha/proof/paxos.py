@@ -28,20 +28,20 @@ NO_BALLOT = Ballot(0, bytes(16))
 
 
 class Round(IntEnum):
-    """What an acceptor is asked for."""
+    """The two rounds of questions to an acceptor."""
 
     PROMISE = 0
     ACCEPT = 1
 
 
 class Verdict(IntEnum):
-    """What an acceptor says."""
+    """The answer of an acceptor."""
 
     GIVEN = 0
     OUTBID = 1
     """A higher ballot has its promise."""
     PAST = 2
-    """It was asked about a later sequence of this node."""
+    """The acceptor was asked about a later sequence of this node."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class Answer:
 
 
 def consider(held: Held, question: Question) -> tuple[Held, Verdict]:
-    """What an acceptor that holds ``held`` says, and what it has to hold before it says so."""
+    """The answer of an acceptor that holds ``held``, and the state that it has to hold before it gives the answer."""
     if question.sequence < held.sequence:
         return held, Verdict.PAST
     if question.sequence > held.sequence:
@@ -90,7 +90,7 @@ def consider(held: Held, question: Question) -> tuple[Held, Verdict]:
 
 
 class Progress(Enum):
-    """What an answer has changed."""
+    """The change that an answer has made."""
 
     NOTHING = auto()
     NEXT_ROUND = auto()

@@ -1,4 +1,4 @@
-"""What the proof asks of the network and of the broker around it.
+"""The network and the broker around the proof, as the proof sees them.
 
 The network side carries bytes: a question and its answer are the bytes of a QUORUM_VOTE and its reply, under the handler's name
 (``protocol-spec/``, chapter "Cluster packets").

@@ -91,7 +91,7 @@ class Seeker:
         self._for: Standing | None = None
         """The copy in whose favour this one is refused, or gives itself up."""
         self._waiting: list[Deferred[None]] = []
-        """Who waits until this copy has given itself up."""
+        """Callers that wait until this copy has given itself up."""
         self._timer: Cancellable | None = None
         self._lapse: Cancellable | None = None
         self._asked: Deferred[Any] = succeed(None)
@@ -105,7 +105,7 @@ class Seeker:
 
     @property
     def state(self) -> str:
-        """What this copy does about the proof, in few words."""
+        """The present step of this copy towards the proof, in few words."""
         return self._state
 
     @property

@@ -28,7 +28,7 @@ class SeekingMachine(Protocol):
         """Nobody settles it now."""
 
     def again(self) -> None:
-        """It is time to ask again."""
+        """The pause is over: ask again."""
 
     def refused(self) -> None:
         """Another copy goes on."""
@@ -47,25 +47,25 @@ class SeekingMachine(Protocol):
 
 
 class SeekingCore(Protocol):
-    """What the states' work is done with; no method may raise."""
+    """The work of the states; no method may raise."""
 
     def ask_other(self) -> None:
         """Ask the other copy.  It ends with ``proven``, ``unanswered``, ``undecided`` or ``refused``."""
 
     def ask_voters(self) -> None:
-        """It ends with ``proven``, ``undecided`` or ``refused``."""
+        """Ask the voters; the question ends with ``proven``, ``undecided`` or ``refused``."""
 
     def pause(self) -> None:
-        """It ends with ``again``."""
+        """Pause; the pause ends with ``again``."""
 
     def raise_sequence(self) -> None:
-        """It ends with ``raised``."""
+        """Raise the sequence durably; that ends with ``raised``."""
 
     def hold(self) -> None:
         """Tell the owner that it may be active."""
 
     def give_up(self) -> None:
-        """It ends with ``yielded``."""
+        """Give the copy up durably; that ends with ``yielded``."""
 
     def tell_refused(self) -> None:
         """Tell the owner that another copy goes on."""
@@ -78,7 +78,7 @@ class SeekingCore(Protocol):
 
 
 class SeekingData:
-    """What all states share."""
+    """The data that all states share."""
 
     def __init__(self, core: SeekingCore) -> None:
         self.core = core

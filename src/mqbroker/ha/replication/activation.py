@@ -64,10 +64,10 @@ class Candidate(Protocol):
     """The broker that wants to be active."""
 
     def granted(self) -> None:
-        """It may load the store, and serve."""
+        """The candidate may load the store, and serve."""
 
     def lost(self, reason: str) -> None:
-        """It may not, and writes nothing more."""
+        """The candidate may not, and writes nothing more."""
 
     def give_way(self, again: bool) -> None:
         """Another broker is to be active: stop in order, and then seek once more if ``again``."""
@@ -139,7 +139,7 @@ class ReplicationActivation:
 
     @property
     def state(self) -> str:
-        """What a passive broker waits as."""
+        """The present wait of a passive broker, in few words."""
         if self._keeper is None or self._seeker is None:
             return ""
         record = self._keeper.record

@@ -42,7 +42,7 @@ class ClusterSide:
     close: Callable[[], object]
 
     def settings(self) -> LocatorSettings:
-        """Those of connections to other brokers, which are tried once."""
+        """Settings of connections to other brokers, which are tried once."""
         connection = self.connection
         return LocatorSettings(
             ha=True,

@@ -49,7 +49,7 @@ log = Logger(namespace="mqbroker.ha")
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """What a replica says when it registers.  ``node_id`` is empty for one that takes any node."""
+    """The registration of a replica.  ``node_id`` is empty for one that takes any node."""
 
     credentials: ClusterCredentials
     connector: TransportConfiguration

@@ -1,4 +1,4 @@
-"""What an active broker and its replica say on the channel of replication.
+"""Packets of an active broker and its replica on the channel of replication.
 
 Source: ``protocol-spec/``, chapter "Pairs of brokers".
 """
@@ -75,7 +75,7 @@ class Ready:
     TYPE: ClassVar[int] = -108
 
     def write(self, writer: Writer) -> None:
-        """It says nothing else."""
+        """The packet has no more content."""
 
     @classmethod
     def read(cls, reader: Reader) -> Ready:
@@ -131,7 +131,7 @@ class Completed:
     TYPE: ClassVar[int] = -105
 
     def write(self, writer: Writer) -> None:
-        """It says nothing else."""
+        """The packet has no more content."""
 
     @classmethod
     def read(cls, reader: Reader) -> Completed:

@@ -60,10 +60,10 @@ class ReplicaOwner(Protocol):
 
     @property
     def sequence(self) -> int:
-        """Of its activation."""
+        """The sequence of the present activation."""
 
     def welcome(self) -> Welcome:
-        """What it says of itself."""
+        """The word of the active broker about itself."""
 
     def make_feed(self, send: Callable[[Buffers], object], copied: Callable[[], object], lost: Callable[[str], object]) -> ReplicaFeed: ...
 

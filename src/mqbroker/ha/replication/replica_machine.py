@@ -1,4 +1,4 @@
-"""What becomes of a replica of an active broker, as a state machine (decision 15).
+"""The life of a replica of an active broker, as a state machine (decision 15).
 
 The work itself is behind :class:`ReplicaCore`.  A replica ends once, and another one begins anew.
 """

@@ -36,10 +36,10 @@ class Candidate(Protocol):
     """The broker that wants to be active."""
 
     def granted(self) -> None:
-        """It may load the store, and serve."""
+        """The candidate may load the store, and serve."""
 
     def lost(self, reason: str) -> None:
-        """It may not, and writes nothing more."""
+        """The candidate may not, and writes nothing more."""
 
     def give_way(self, again: bool) -> None:
         """Another broker is to be active: stop in order, and then wait for the next turn if ``again``."""
@@ -96,7 +96,7 @@ class SharedStoreActivation(OneCopy):
 
     @property
     def state(self) -> str:
-        """What the broker does about the folder at present."""
+        """The present step of the broker towards the folder."""
         return self._machine.state()
 
     def claim(self, file_system: FileSystem, directory: str, writer: DiskWriter) -> SharedFolder:

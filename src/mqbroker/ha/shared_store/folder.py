@@ -24,7 +24,7 @@ _STATES = (STATE_ACTIVE, STATE_FAILING_BACK, STATE_PAUSED, STATE_NOT_STARTED, ST
 
 
 class Found(Enum):
-    """What becomes of an attempt to get the folder."""
+    """The result of an attempt to get the folder."""
 
     HELD = auto()
     """Another broker is active."""

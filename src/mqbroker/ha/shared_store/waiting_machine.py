@@ -33,13 +33,13 @@ class WaitingMachine(Protocol):
         """The folder still is."""
 
     def look(self) -> None:
-        """It is time to look again."""
+        """The pause is over: look again."""
 
     def cease(self) -> None: ...
 
 
 class WaitingCore(Protocol):
-    """What the states' work is done with; no method may raise."""
+    """The work of the states; no method may raise."""
 
     def queue(self) -> None:
         """Ask for the place of the next backup.  It ends with ``queued`` or ``refused``."""
@@ -51,7 +51,7 @@ class WaitingCore(Protocol):
         """Tell the cluster that there is a backup; more calls change nothing."""
 
     def look_later(self) -> None:
-        """It ends with ``look``."""
+        """Pause; the pause ends with ``look``."""
 
     def hold(self) -> None:
         """Serve, and look after the lock."""
@@ -67,7 +67,7 @@ class WaitingCore(Protocol):
 
 
 class WaitingData:
-    """What all states share."""
+    """The data that all states share."""
 
     def __init__(self, core: WaitingCore) -> None:
         self.core = core

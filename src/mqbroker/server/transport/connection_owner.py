@@ -37,7 +37,7 @@ class ConnectionOwner(Protocol):
 
 
 class BrokerLink(Protocol):
-    """What one broker sends to another on the channel of replication of one connection."""
+    """The use of the channel of replication of one connection by another broker."""
 
     def received(self, packet_type: int, body: memoryview) -> None:
         """A packet of this channel.  Raises ProtocolError, which ends the connection."""

@@ -28,7 +28,7 @@ Buffer = bytes | bytearray | memoryview
 
 
 class BrokenStreamError(StorageError):
-    """What came is no stream of changes."""
+    """The bytes are no stream of changes."""
 
 
 class Begin(NamedTuple):

@@ -42,11 +42,11 @@ class Copy:
         self._roots = mirrored.roots
         self._outgoing = outgoing
         self._handles: set[int] = set()
-        """Those that the replica has open."""
+        """Files that the replica has open."""
         self._known: set[str] = set()
         """Files of which the replica has the name, as long as it does not have all."""
         self._whole: set[str] = set()
-        """Those of them of which it has everything."""
+        """Open files of which the replica has everything."""
         self._left: dict[str, int] = {}
         """Files that are to be copied, with their sizes, 0 as long as that is not known."""
         self._current: str | None = None

@@ -1,4 +1,4 @@
-"""What was in the folders of a replica before a copy: it is put into ``oldreplica.n`` of each folder, or removed."""
+"""The former contents of a replica's folders: before a copy they are put into ``oldreplica.n`` of each folder, or removed."""
 
 from __future__ import annotations
 

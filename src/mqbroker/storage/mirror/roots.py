@@ -22,7 +22,7 @@ _DEPTHS = {BINDINGS: 1, JOURNAL: 1, LARGE_MESSAGES: 1, PAGING: 2}
 """Names that may follow the name of a root."""
 
 _OWN = re.compile(r"server(lock)?\..*|oldreplica\.\d+")
-"""What belongs to a broker and not to its store: locks, epoch and sequence of activations; what a replica has put away."""
+"""Files that belong to a broker and not to its store: locks, epoch and sequence of activations, and data that a replica has put away."""
 
 
 def is_own(root: str, name: str) -> bool:
@@ -59,7 +59,7 @@ class Roots:
 
     @classmethod
     def of(cls, settings: StoreSettings) -> Roots:
-        """Those of a file store."""
+        """The roots of a file store."""
         directories = {
             BINDINGS: settings.bindings_directory,
             JOURNAL: settings.journal_directory,
