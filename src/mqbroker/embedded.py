@@ -64,13 +64,14 @@ class EmbeddedBroker:
 
     @property
     def is_active(self) -> bool:
-        """Does it serve clients?  One that shares its store may be started, and wait until it is active."""
+        """Does it serve clients?  One of several that go on for each other may be started, and wait until it is active."""
         return self._broker is not None and self._broker.is_active
 
     def start(self) -> EmbeddedBroker:
         """Start and take connections.  Raises :class:`mqbroker.app.StartError`.
 
-        A primary with a shared store returns when it is active, unless ``wait-for-activation`` is false; a backup does at once.
+        A primary with a shared store returns when it is active, unless ``wait-for-activation`` is false; one with a replica always does
+        then.  A backup returns at once.
         """
         runner = get_runner()
         base = self._data or Path(self._temporary_folder() if self._configuration.persistence_enabled else ".")
@@ -83,14 +84,20 @@ class EmbeddedBroker:
         except BaseException:
             self._broker = None
             raise
-        policy = self._configuration.shared_store
-        if policy is not None and not policy.backup and policy.wait_for_activation:
+        if self._waits_for_activation:
             try:
                 self.wait_for_activation()
             except StartError:
                 self.stop()
                 raise
         return self
+
+    @property
+    def _waits_for_activation(self) -> bool:
+        shared, copied = self._configuration.shared_store, self._configuration.replication
+        if shared is not None:
+            return not shared.backup and shared.wait_for_activation
+        return copied is not None and not copied.backup
 
     def wait_for_activation(self, timeout: float | None = None) -> bool:
         """Wait until the broker is active, at most ``timeout`` seconds (None = no limit); false when it is not by then.

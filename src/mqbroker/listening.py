@@ -80,11 +80,16 @@ class Listeners:
         """Take connections to ``vm://number`` (None = the first free number).  Returns the number; raises ValueError when it is taken."""
         from mqclient.invm import SERVERS, InVMAcceptor
 
-        server = self._server
-        acceptor = InVMAcceptor(self._reactor.callFromThread, lambda transport: server.connect(transport, "invm:0"))
+        acceptor = InVMAcceptor(self._reactor.callFromThread, lambda transport: self._server.connect(transport, "invm:0"))
         registered = SERVERS.register(acceptor, number)
         self._in_process.append(partial(SERVERS.unregister, registered))
         return registered
+
+    def serve(self, server: ConnectingServer) -> None:
+        """New connections are those of ``server`` from now on; the ports stay open."""
+        self._server = server
+        for acceptor in self.acceptors:
+            acceptor.server = server
 
     def close(self) -> Deferred[Any]:
         """Take no more connections; open connections stay."""

@@ -6,16 +6,19 @@ import json
 import socket
 import tempfile
 import threading
+from pathlib import Path
 
 import trustme
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.app import StartError
-from mqbroker.config.model.cluster import SharedStoreConfiguration
+from mqbroker.config.model.cluster import ClusterConnectionConfiguration, ReplicationConfiguration, SharedStoreConfiguration
 from mqbroker.config.model.configuration import Configuration
 from mqbroker.embedded import EmbeddedBroker
+from mqbroker.ha.proof.copy_record import RECORD_FILE
 from mqclient.errors import NotConnectedError
 from mqclient.jms import ConnectionFactory, JMSException
+from mqclient.urls import parse_transport_uri
 
 
 class EmbeddedBrokerTests(SynchronousTestCase):
@@ -184,4 +187,36 @@ class SharedStoreTests(SynchronousTestCase):
         second = self.broker(SharedStoreConfiguration(False), timeout_ms=100)
         with self.assertRaisesRegex(StartError, "journal-lock-acquisition-timeout, 100 ms"):
             second.start()
+        self.flushLoggedErrors()
+
+
+class EmbeddedPairTests(SynchronousTestCase):
+    """A broker with a copy of its own."""
+
+    def broker(self, policy: ReplicationConfiguration) -> EmbeddedBroker:
+        self.data = Path(self.mktemp())
+        configuration = Configuration(
+            security_enabled=False,
+            replication=policy,
+            connectors={"own": parse_transport_uri("tcp://127.0.0.1:1", "own")},
+            cluster_connections=[ClusterConnectionConfiguration("c", "own")],
+        )
+        broker = EmbeddedBroker(configuration, data=self.data)
+        self.addCleanup(broker.stop)
+        return broker
+
+    def test_a_primary_is_active_when_its_start_returns_and_a_backup_is_not(self) -> None:
+        primary = self.broker(ReplicationConfiguration(False)).start()
+        self.assertTrue(primary.is_active)
+        with ConnectionFactory(primary.url).create_context() as context:
+            context.create_producer().send(context.create_queue("q"), "hello")
+        self.assertFalse(self.broker(ReplicationConfiguration(True)).start().wait_for_activation(0))
+
+    def test_a_primary_whose_record_cannot_be_read_fails(self) -> None:
+        broker = self.broker(ReplicationConfiguration(False))
+        broker.start().stop()
+        [record] = self.data.rglob(RECORD_FILE)
+        record.write_text("x")
+        with self.assertRaisesRegex(StartError, "server.activation.sequence is damaged"):
+            broker.start()
         self.flushLoggedErrors()

@@ -1,8 +1,9 @@
-"""Acceptors that cannot listen."""
+"""Acceptors that cannot listen, and those that go over to another server."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from twisted.internet.protocol import Factory
 
@@ -31,3 +32,19 @@ class ListeningTests(Sender):
             self.assertEqual(contents(), before)
         broker = self.start(persistence_enabled=True)
         self.assertEqual(broker.messaging.core.queues["q"].message_count, 1)
+
+    async def test_open_acceptors_go_over_to_another_server(self) -> None:
+        broker = self.start()
+        [port] = [acceptor.addresses[0].port for acceptor in broker.acceptors]
+        taken: list[str] = []
+
+        class Second:
+            clock = broker.clock
+
+            def connect(self, transport: Any, remote: str, *args: Any, **options: Any) -> Any:
+                taken.append(remote)
+                return broker.server.connect(transport, remote, *args, **options)
+
+        broker.listeners.serve(Second())
+        await self.client(broker)
+        self.assertEqual((len(taken), broker.acceptors[0].addresses[0].port), (1, port))

@@ -70,19 +70,28 @@ class ArtemisBroker:
     name: ClassVar[str] = "artemis"
 
     def __init__(
-        self, folder: Path, additions: instance.Additions = instance.NOTHING, port: int | None = None, *, as_created: bool = False
+        self,
+        folder: Path,
+        additions: instance.Additions = instance.NOTHING,
+        port: int | None = None,
+        *,
+        as_created: bool = False,
+        broker_xml: str | None = None,
     ) -> None:
         """`as_created` keeps the broker.xml that `artemis create` makes (tuned to the disk) and its virtual machine, instead of the
-        suite's own."""
+        suite's own; `broker_xml` is the text of another one for that virtual machine."""
         self.folder = folder
         self.tls_port = additions.tls_port
         self._port = free_port() if port is None else port
         self._process: ManagedProcess | None = None
-        self._environment = {} if as_created else {"JAVA_ARGS_APPEND": QUICK_BROKER}
+        self._environment = {} if as_created or broker_xml is not None else {"JAVA_ARGS_APPEND": QUICK_BROKER}
         if as_created:
             _create(folder, self._port)
         else:
             _copy_instance(folder)
+            if broker_xml is not None:
+                (folder / "etc" / "broker.xml").write_text(broker_xml)
+                return
             instance.write_settings(folder, self._port, additions)
 
     @property

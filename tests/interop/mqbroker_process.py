@@ -62,17 +62,21 @@ class MqbrokerProcess:
         return self._process
 
     def start(self) -> None:
-        command = [sys.executable, "-c", self.program]
-        command += ["-n", "--pidfile=", "mqbroker", "--instance", str(self.folder)]
-        path = ":".join(str(ROOT / part) for part in self.roots)
-        self._process = ManagedProcess(command, self.folder, {"PYTHONPATH": path, "PYTHONUNBUFFERED": "1", **self._environment})
-        line = self._process.wait_for_line("listening on tcp://", START_SECONDS)
+        self.launch()
+        line = self.process.wait_for_line("listening on tcp://", START_SECONDS)
         found = LISTENING.search(line)
         if found is None:
             raise ProcessFailed(f"no loopback address in {line!r}")
         if self._port == 0:
             self._port = int(found[1])
             instance.write_instance(self.folder, self._port, self._additions)
+
+    def launch(self) -> None:
+        """Start it without waiting: a passive broker listens nowhere."""
+        command = [sys.executable, "-c", self.program]
+        command += ["-n", "--pidfile=", "mqbroker", "--instance", str(self.folder)]
+        path = ":".join(str(ROOT / part) for part in self.roots)
+        self._process = ManagedProcess(command, self.folder, {"PYTHONPATH": path, "PYTHONUNBUFFERED": "1", **self._environment})
 
     def stop(self) -> None:
         if self._process is not None:

@@ -33,6 +33,18 @@ def free_port() -> int:
     return int(holder.getsockname()[1])
 
 
+# the preamble and one PING with a time to live of 60 s; a broker that is ready echoes the PING
+PREAMBLE_AND_PING = b"ARTEMIS" + bytes.fromhex("000000110a0000000000000000000000000000ea60")
+
+
+def answers(port: int, seconds: float = 1.0) -> bool:
+    """Does a broker on 127.0.0.1:port answer a PING within `seconds`?"""
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=seconds) as connection:
+        connection.sendall(PREAMBLE_AND_PING)
+        return bool(connection.recv(64))
+    return False
+
+
 def wait_for_port(port: int, seconds: float, alive: ManagedProcess) -> None:
     """Return when 127.0.0.1:port accepts; raises ProcessFailed when the process died or the time is over."""
     deadline = time.monotonic() + seconds
@@ -125,6 +137,16 @@ class ManagedProcess:
         if self._process.poll() is None:
             self._process.send_signal(signal.SIGTERM)
         return self.wait(STOP_SECONDS)
+
+    def hold_up(self) -> None:
+        """Let the process do nothing until `go_on`."""
+        self._process.send_signal(signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        self._process.send_signal(signal.SIGCONT)
+
+    def has_ended(self) -> bool:
+        return self._process.poll() is not None
 
     def kill(self) -> None:
         """End the process at once (SIGKILL)."""

@@ -71,7 +71,7 @@ class Puppet:
         """Give a command without waiting; returns what :meth:`end` takes."""
         number = next(self._numbers)
         self._answers[number] = queue.Queue()
-        for reference in {"on", "like"} & values.keys():
+        for reference in {"on", "like", "load"} & values.keys():
             values[reference] = f"{self._prefix}{values[reference]}"
         words = [
             str(number),

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from mqbroker.config.instance.broker_settings import BrokerSettings
 from mqbroker.config.model.configuration import Configuration
+from mqbroker.ha.proof.copy_record import RECORD_FILE
 from mqbroker.messaging.administration.disk_guard import DiskSpace
 from mqbroker.messaging.messaging import Messaging
 from mqbroker.messaging.ports import Clock
@@ -24,6 +25,7 @@ from mqbroker.storage.disk.diskwriter import DiskWriter
 from mqbroker.storage.disk.filesystem import FileSystem
 from mqbroker.storage.errors import JournalDamagedError
 from mqbroker.storage.files.filestore import FileStore
+from mqbroker.storage.mirror.former import PREFIX
 from mqclient.core.runtime import Runtime
 from tests.simulation import accounts, damage
 from tests.simulation.damage import Damage
@@ -191,7 +193,7 @@ class BrokerNode:
         process = self.process
         self.world.note(f"{process.name} does not get its port")
         self.running = False
-        new = [path for path in self.disk.files() if path not in found and not path.endswith("server.lock")]
+        new = [path for path in self.disk.files() if path not in found and not path.endswith(("server.lock", RECORD_FILE))]
         kept = self.store._begun is None or not self.disk.not_removed.isdisjoint(new)
         if new and not kept:
             self.world.violation(f"a start that was refused leaves {new}")
@@ -273,8 +275,9 @@ class BrokerNode:
         self, settings: BrokerSettings, parts: Parts, new_writer: Callable[[], DiskWriter], failed: Callable[[str], object]
     ) -> FileStore:
         writer = new_writer()
+        files = parts.activation.files(parts.file_system, self.store_settings)
         claim = parts.activation.claim(parts.file_system, self.store_settings.node_directory, writer)
-        self.store = self.new_store(parts.file_system, writer, parts.clock, parts.entropy, failed, claim)
+        self.store = self.new_store(files, writer, parts.clock, parts.entropy, failed, claim)
         return self.store
 
     def new_store(
@@ -456,11 +459,11 @@ class BrokerNode:
         # The next start tries again to remove what could not be removed.
         kept = self.disk.not_removed
         directory = STORE.large_messages_directory
-        files = [name for name in self.disk.list(directory) if f"{directory}/{name}" not in kept]
+        files = [name for name in self.disk.list(directory) if f"{directory}/{name}" not in kept and not name.startswith(PREFIX)]
         if files:
             found.append(f"bodies of large messages are left: {files}")
         pages = [path for path in self.disk.files() if path.startswith(f"{STORE.paging_directory}/") and path.endswith(".page")]
-        pages = [path for path in pages if path not in kept]
+        pages = [path for path in pages if path not in kept and f"/{PREFIX}" not in path]
         if pages:
             found.append(f"pages are left: {pages}")
         if self.store.backlog:

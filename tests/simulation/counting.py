@@ -10,11 +10,14 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from mqbroker.messaging.core import MessagingOptions
 from tests.simulation.policies import RETURNS, Plan
 
 if TYPE_CHECKING:
     from tests.simulation.model import Copy, Receipt
 
+RECORDS = MessagingOptions().max_redelivery_records
+"""As many changes of its delivery count are written for a message in one life of the broker: a restart may forget the others."""
 Spot = tuple[str, "Copy"]
 """Where a copy is: its queue, or that of dead letters."""
 
@@ -106,8 +109,10 @@ class Counts:
         return None
 
     def _least(self, receipt: Receipt) -> int:
-        events = self._surely.get((receipt.place, receipt.copy), ())
-        return 1 + sum(when < receipt.sent and (life == receipt.life or when <= self._durable.get(life, 0.0)) for when, life in events)
+        known: Counter[int] = Counter()
+        for when, life in self._surely.get((receipt.place, receipt.copy), ()):
+            known[life] += when < receipt.sent and (life == receipt.life or when <= self._durable.get(life, 0.0))
+        return 1 + sum(count if life == receipt.life else min(count, RECORDS) for life, count in known.items())
 
     def _most(self, receipt: Receipt, place: str) -> int:
         others = sum(count for who, count in self._open[place].items() if who != receipt.who)

@@ -31,6 +31,10 @@ class Listeners:
         self._node.meet_trouble()
         self._network.listen(self._process, self._server.connect)
 
+    def serve(self, server: Server) -> None:
+        self._server = server
+        self._network.listen(self._process, server.connect)
+
     def close(self) -> Deferred[Any]:
         self._network.stop_listening()
         return succeed(None)

@@ -35,6 +35,9 @@ class Plant:
 
 LOST = ("is lost", "was confirmed", "only a part", "took effect, but")
 
+WOULD_BE_LOST = ("would be", "would not start")
+"""After a loss of power."""
+
 COUNTED = ("with delivery count", "is a dead letter")
 
 PLANTS = {
@@ -349,7 +352,48 @@ HA_PLANTS = {
         ("after its lock was lost",),
     ),
 }
-"""Those of brokers of which one is active."""
+"""Those of brokers that share a store, of which one is active."""
+
+PAIR_PLANTS = {
+    "": None,
+    "acknowledged-before-the-replica": Plant(
+        "mqbroker.storage.mirror.feed:ReplicaFeed._hold",
+        "while self._kept and self._kept[0][0] <= self._answered:",
+        "while self._kept:",
+        (*LOST, *WOULD_BE_LOST),
+    ),
+    "replica-answers-before-its-sync": Plant(
+        "mqbroker.storage.mirror.replica_folder:ReplicaFolder.__init__",
+        "Sync: lambda change: self._files[change.handle].sync(),",
+        "Sync: lambda change: None,",
+        (*LOST, *WOULD_BE_LOST),
+    ),
+    "voter-grants-twice": Plant(
+        "mqbroker.ha.proof.voter:Voter._consider",
+        "consider(before or Held(), question)",
+        "consider(Held(), question)",
+        ("has acted at", *LOST, *WOULD_BE_LOST),
+    ),
+    "giving-up-not-durable": Plant(
+        "mqbroker.ha.proof.copy_keeper:CopyKeeper.give_up",
+        "return self._change(lambda record: record.gave_up(diverged))",
+        "self.record = self._next = self._next.gave_up(diverged)\nreturn succeed(self.record)",
+        ("has acted at", *LOST, *WOULD_BE_LOST),
+    ),
+    "incomplete-copy-activates": Plant(
+        "mqbroker.storage.mirror.feed:ReplicaFeed.answered",
+        "if end and not self._is_copied and number >= end:",
+        "if not self._is_copied:",
+        ("damaged at", *LOST, *WOULD_BE_LOST),
+    ),
+    "copy-noted-too-late": Plant(
+        "mqbroker.ha.proof.copy_keeper:CopyKeeper.note",
+        "return self._change(lambda record: record.noted(other))",
+        "self.record = self._next = self._next.noted(other)\nreturn succeed(self.record)",
+        ("has acted at", *LOST, *WOULD_BE_LOST),
+    ),
+}
+"""Those of pairs that replicate."""
 
 UNIT_PLANTS = {
     "group-of-nobody": Plant(
@@ -458,7 +502,7 @@ def planted(name: str) -> Iterator[None]:
 
 def put(name: str) -> Callable[[], object]:
     """Change the code; returns what changes it back."""
-    plant = {**PLANTS, **STOP_PLANTS, **LATE_PLANTS, **CLUSTER_PLANTS, **HA_PLANTS, **UNIT_PLANTS}[name]
+    plant = {**PLANTS, **STOP_PLANTS, **LATE_PLANTS, **CLUSTER_PLANTS, **HA_PLANTS, **PAIR_PLANTS, **UNIT_PLANTS}[name]
     if plant is None:
         return lambda: None
     owner, attribute, function = _find(plant.function)

@@ -60,6 +60,8 @@ class ReadingLedger:
         """Ranges (after, until] all of which was read: nothing may appear there any more."""
         self._settled: set[int] = set()
         """What is gone for sure."""
+        self._freed = 0
+        """Messages up to here may be gone: only readers that were not there all the time had not settled them."""
 
     @property
     def exact(self) -> bool:
@@ -84,6 +86,7 @@ class ReadingLedger:
                 self._wrong(f"reader {name} has reserved up to {reserved}: {before.reserved} was confirmed")
         elif not before.sure:
             state.began = settled
+            self._free_without(name)
         state.sure = not state.doubtful
         state.epoch = max(epoch, state.epoch)
 
@@ -92,6 +95,13 @@ class ReadingLedger:
         state = self.state(name)
         state.sure, state.doubtful = False, True
         self._seen.clear()
+        self._free_without(name)
+
+    def _free_without(self, name: str) -> None:
+        """There may have been a time without this reader."""
+        others = [each for other, each in self.readers.items() if other != name]
+        held = [each.settled_at_most for each in others if each.sure]
+        self._freed = max(self._freed, min(held) if held else max((each.settled_at_most for each in others), default=0))
 
     def removed(self, name: str) -> None:
         """The next one of that name is another reader."""
@@ -126,7 +136,7 @@ class ReadingLedger:
         self._seen.append((after, until))
         there = set(found)
         for message_id, identity in self.known.items():
-            kept = max(state.settled_at_most, after) < message_id <= until and self._ledger.sent[identity].durable
+            kept = max(state.settled_at_most, after, self._freed) < message_id <= until and self._ledger.sent[identity].durable
             if kept and message_id not in there and message_id not in self._settled:
                 self._wrong(
                     f"{identity} is missing: reader {name} has not settled {message_id}, and does not find it in ({after}, {until}]"

@@ -143,7 +143,8 @@ class _Judge:
     def _unit(self, unit: Unit) -> Iterator[str]:
         """All or nothing."""
         ledger, kept = self._ledger, self._kept
-        sends = [ledger.sent[identity] for identity in unit.sends]
+        # Damage may take a part.
+        sends = [ledger.sent[identity] for identity in unit.sends if not ledger.is_excused(identity)]
         if unit.outcome is Outcome.NEVER or unit.asked > self._now or not sends:
             return
         missing = [message for message in sends if not self._seen(message)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unittest
 
+from tests.simulation.counting import RECORDS
 from tests.simulation.model import DRAIN, Copy, Ledger, Outcome, Receipt, Sent
 
 
@@ -197,6 +198,15 @@ class LedgerTests(unittest.TestCase):
         self.assertIsNone(self.count(copy, 2, life=2))
         self.assertIsNone(self.count(copy, 3, life=2))
         self.assertIn("not 2 to 3", str(self.count(copy, 1, life=2)))
+
+    def test_a_restart_may_forget_changes_that_are_not_written_any_more(self) -> None:
+        copy = self.send("m")
+        for _ in range(RECORDS + 2):
+            self.roll_back(copy)
+        self.ledger.counts.durable(1, self.time)
+        self.assertIn(f"not {RECORDS + 3} to", str(self.count(copy, RECORDS + 1)))
+        self.assertIsNone(self.count(copy, RECORDS + 1, life=2))
+        self.assertIn(f"not {RECORDS + 1} to", str(self.count(copy, RECORDS, life=2)))
 
     def test_what_a_lost_connection_held_may_count(self) -> None:
         copy = self.send("m")

@@ -16,7 +16,7 @@ from twisted.python.failure import Failure
 from mqbroker.ha.proof.copy_keeper import Copying, CopyKeeper
 from mqbroker.ha.proof.copy_record import CopyRecord, OtherCopy, open_record
 from mqbroker.ha.proof.meeting import Activity, Standing
-from mqbroker.ha.proof.ports import Purpose, UnreachableError
+from mqbroker.ha.proof.ports import Purpose, SilentError, UnreachableError
 from mqbroker.ha.proof.rules import ProofRules
 from mqbroker.ha.proof.seeking import Seeker
 from mqbroker.ha.proof.seeking_machine import holding, passive
@@ -169,13 +169,15 @@ class CopyProcess(Process):
         self.unanswered: set[int] = set()
         """Entries that wait for the proof."""
         self.granted_times = 0
+        self.is_loaded = False
+        """Has it read its journal?"""
 
     # --- life
 
     def start(self) -> None:
         world = self.world
         self.begin_life()
-        self.listens = False
+        self.listens = self.is_loaded = False
         self.session = None
         self.unanswered = set()
         record = open_record(self.disk, FOLDER, lambda: CopyRecord.first(world.rng.randbytes, self.primary))
@@ -201,6 +203,7 @@ class CopyProcess(Process):
         self.leave_session()
 
     def end_clients(self) -> None:
+        self.is_loaded = False
         self.unanswered = set()
         self.leave_session()
 
@@ -209,6 +212,9 @@ class CopyProcess(Process):
         self.granted_times += 1
         self.listens = True
         self.leave_session()
+        if not self.is_loaded:
+            self.is_loaded = True
+            self.paused_until = max(self.paused_until, self.monotonic() + self.world.load_seconds())
         waiting, self.unanswered = self.unanswered, set()
         self.world.acknowledge(waiting)
 
@@ -257,7 +263,8 @@ class CopyProcess(Process):
                 session.begun = True
                 session.tell(self, session.active.copied, session, copying)
 
-        self.seeker.begin_copy().addCallbacks(begun, lambda _: self.leave_session())
+        other = OtherCopy(session.active.keeper.record.copy_id, session.active.name)
+        self.seeker.begin_copy(other).addCallbacks(begun, lambda _: self.leave_session())
 
     def write(self, session: Session, entry: int) -> None:
         if session.begun:
@@ -386,14 +393,18 @@ class _Ways:
         process = self._process
         world = process.world
         life = process.life
-        answered: Deferred[bytes] = Deferred()
+        taken = False
+
+        def give_up(answer: Deferred[bytes]) -> None:
+            answer.errback(SilentError("somebody takes connections") if taken else UnreachableError("nobody answers"))
+
+        answered: Deferred[bytes] = Deferred(give_up)
         refused = Failure(UnreachableError("nobody listens"))
 
         def arrive() -> None:
+            # Otherwise the connection is lost before the question is read: nothing comes back.
             if listens():
                 ask().addCallback(reply)
-            else:
-                back(answered.errback, refused)
 
         def reply(answer: bytes) -> None:
             back(answered.callback, answer)
@@ -403,7 +414,9 @@ class _Ways:
                 process.call_later(world.delay(), lambda: None if answered.called else function(*args))
 
         if world.linked(process, other):
-            if other.running:
+            # The system takes connections for a process that listens, also while that stands still.
+            taken = listens()
+            if taken:
                 other.call_later(world.delay(), arrive)
             else:
                 back(answered.errback, refused)

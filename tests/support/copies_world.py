@@ -19,6 +19,7 @@ class World:
         self.rng = rng
         self.clock = FakeClock()
         self.cuts = cuts
+        self.loads = False
         self.copies = [CopyProcess(self, f"c{number}", number == 0) for number in range(copies)]
         self.voters = [VoterProcess(self, f"v{number}") for number in range(voters)]
         self._lists: dict[int, tuple[str, ...]] = {}
@@ -49,6 +50,10 @@ class World:
 
     def delay(self) -> float:
         return self.rng.random() * (3.0 if self.cuts and self.rng.random() < 0.03 else 0.05)
+
+    def load_seconds(self) -> float:
+        """So long a copy does nothing else when it becomes active, since it reads its journal."""
+        return self.rng.random() * 5 if self.loads else 0.0
 
     # --- what must hold
 
@@ -133,6 +138,13 @@ class World:
         if self.rng.random() < 0.7:
             self._cut.add((right, left))
         self.trace(f"cut: {sorted(self._cut)}")
+
+    def stand_still(self, copy: CopyProcess, seconds: float) -> None:
+        """Nothing else is wrong, and the connection of the pair may be lost by it."""
+        self.trace(f"{copy.name} stands still for {seconds:.1f} s")
+        copy.paused_until = self.clock.seconds + seconds
+        if seconds > 1 and copy.session is not None:
+            copy.session.lost()
 
     def heal(self, seconds: float) -> None:
         """Everything works from now on."""

@@ -136,7 +136,7 @@ class SimulatedDisk:
         self.crash_in = ""
         self.on_crash: Callable[[], object] = _nothing
         self.not_removed: set[str] = set() if shared is None else shared.not_removed
-        """Files whose removal has failed."""
+        """Files that the next start has to remove: that has failed, or the broker that works with the folder does not know of them."""
         self.life = 0
         self.open_files = 0
         self.operations = 0

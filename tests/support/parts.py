@@ -37,6 +37,9 @@ class KnownListeners:
             raise self._problem
         self.is_open = True
 
+    def serve(self, server: ConnectingServer) -> None:
+        self.server = server
+
     def close(self) -> Deferred[Any]:
         self.is_open = False
         return succeed(None)

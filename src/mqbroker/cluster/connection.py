@@ -292,6 +292,7 @@ class ClusterConnection:
             node=member.node_id,
             target=target_node_id,
         )
+        self.topology.scaled_down(member.node_id)
         node_id = member.node_id
         rerouting = self.reroutings[node_id] = Rerouting(
             self.server.messaging,

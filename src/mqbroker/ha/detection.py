@@ -29,6 +29,10 @@ class Share(NamedTuple):
     seconds: float
 
 
+VOTES = Share(f"{BUILT_IN}: the voters are asked twice, and those that live answer at once", 0.0)
+"""A majority of the voters lives: otherwise nobody goes on before it does."""
+
+
 @dataclass(frozen=True, slots=True)
 class Delay:
     """``what`` is a sentence without its end, such as "A backup takes the folder of a dead broker"."""
@@ -80,20 +84,38 @@ def _folder(nfs: Share | None) -> Delay:
 def _copies(configuration: Configuration, policy: ReplicationConfiguration) -> Iterator[Delay]:
     """The time until a replica has the proof that it may go on, and until a primary without a replica has it, whose answers wait meanwhile.
 
-    Voters that live answer at once, so that ``vote-retries`` and the waits between them do not count.
+    Nobody knows from the settings whether there are voters, so both cases are added up.
     """
-    from mqbroker.ha.proof.seeking import ANSWER_SECONDS
+    from mqbroker.ha.proof.seeking import AGAIN_SECONDS, ANSWER_SECONDS, DIAL_SECONDS
 
     connections = {connection.name: connection for connection in configuration.cluster_connections}
     connection = connections[policy.cluster_name] if policy.cluster_name is not None else next(iter(connections.values()))
     asked = Share(f"{BUILT_IN}: the dead copy is asked for its word", ANSWER_SECONDS)
-    yield Delay("A replica takes over from a dead primary", (*silence(connection), asked))
+    twice = Share(f"{BUILT_IN}: the dead copy is looked for twice", 2 * DIAL_SECONDS + AGAIN_SECONDS)
+    for what, noticed, alone in (
+        ("A replica takes over from a dead primary", silence(connection), asked),
+        ("A primary goes on without a dead replica", _replica_silence(configuration, connection), twice),
+    ):
+        yield Delay(f"{what}, in a pair alone", (*noticed, alone))
+        yield Delay(f"{what}, with voters", (*noticed, asked, VOTES))
+
+
+def _replica_silence(configuration: Configuration, connection: ClusterConnectionConfiguration) -> tuple[Share, ...]:
+    """How long a replica is kept that has fallen silent while a durable write waits for it: as a connection, or for an answer, whichever
+    ends first."""
+    from mqbroker.ha.replication.replica import look_seconds
+
     ttl = Share("connection-ttl", connection.connection_ttl / 1000)
     if configuration.connection_ttl_override >= 0:
         ttl = Share("connection-ttl-override", configuration.connection_ttl_override / 1000)
     # A sign of life counts from the check that finds it.
     checks = Share("connection-ttl-check-interval, twice", 2 * configuration.connection_ttl_check_interval / 1000)
-    yield Delay("A primary goes on without a dead replica", (ttl, checks, asked))
+    call = connection.call_timeout / 1000
+    unanswered = Share("call-timeout", call), Share(f"{BUILT_IN}: the primary looks at its replica", look_seconds(call))
+    checked = (ttl, checks)
+    if not checks.seconds:
+        return unanswered
+    return min(checked, unanswered, key=lambda shares: sum(each.seconds for each in shares))
 
 
 def _link(configuration: Configuration, connection: ClusterConnectionConfiguration) -> Delay:

@@ -24,6 +24,8 @@ def vote_for_others(server: Server, store: Store, kept: Mapping[tuple[str, str],
 class OneCopy:
     """Base of activations whose data lie in one place.  See :class:`mqbroker.node.activation.Activation`."""
 
+    copies = None
+
     def files(self, file_system: FileSystem, settings: StoreSettings) -> FileSystem:
         return file_system
 

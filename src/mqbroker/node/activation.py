@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from mqbroker.ha.replication.backup import ClusterSide
     from mqbroker.ha.shared_store.activation import Presence
     from mqbroker.messaging.ports import Clock, Store
+    from mqbroker.server.cluster_port import CopyFigures
     from mqbroker.server.server import Server
     from mqbroker.server.transport.cluster_channel import ClusterChannel
     from mqbroker.storage.disk.claim import Claim
@@ -35,11 +36,14 @@ class Candidate(Protocol):
     def give_way(self, again: bool) -> None:
         """Another broker is to be active: it stops in order, and then seeks its activation once more if ``again``."""
 
-    def start_again(self) -> bool:
-        """The broker acknowledges and writes nothing more, and then seeks its activation once more; false when it stops anyway."""
+    def start_again(self, node_id: str, register: Callable[[ClusterChannel], object]) -> None:
+        """An active broker acknowledges and writes nothing more, and then seeks its activation once more, unless it stops anyway.
+
+        Its acceptors go over without a gap to what :meth:`take_brokers` says.
+        """
 
     def take_brokers(self, node_id: str, register: Callable[[ClusterChannel], object]) -> None:
-        """While it is passive its acceptors are open for what brokers ask a copy of ``node_id``; ``register`` adds the handlers."""
+        """Until it is active its acceptors are open for what brokers ask a copy of ``node_id``; ``register`` adds the handlers."""
 
     def take_nobody(self) -> Deferred[Any]:
         """These acceptors are closed; completes when the ports are free."""
@@ -55,6 +59,10 @@ class Activation(Protocol):
     @property
     def state(self) -> str:
         """The present wait of a passive broker, in few words."""
+
+    @property
+    def copies(self) -> CopyFigures | None:
+        """How the copies of a replicated pair stand; None without replication."""
 
     def files(self, file_system: FileSystem, settings: StoreSettings) -> FileSystem:
         """The file system by which the store of the next start has its folders.  Raises StorageError."""
@@ -86,6 +94,7 @@ class ActiveAtOnce:
 
     role = "primary"
     state = ""
+    copies = None
 
     def files(self, file_system: FileSystem, settings: StoreSettings) -> FileSystem:
         return file_system

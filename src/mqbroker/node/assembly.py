@@ -14,7 +14,7 @@ from mqbroker.config.instance.broker_settings import BrokerSettings
 from mqbroker.messaging.ports import Recovered, Store
 from mqbroker.node.messaging import messaging_of
 from mqbroker.node.others import Others
-from mqbroker.node.parts import Parts
+from mqbroker.node.parts import Listeners, Parts
 from mqbroker.node.security import security_of
 from mqbroker.node.stores import data_directory, written_folders
 from mqbroker.server.bridge_port import KEPT_BRIDGE_KIND
@@ -38,11 +38,18 @@ log = Logger(namespace="mqbroker")
 class ActiveBroker:
     """Messaging, server, management and the links to other brokers, from one activation to its end.
 
-    ``stop_wanted`` is called when management asks for an orderly stop.
+    ``stop_wanted`` is called when management asks for an orderly stop.  ``ways_in``: those that are open already, for another server;
+    None = there are none.
     """
 
     def __init__(
-        self, settings: BrokerSettings, parts: Parts, store: Store, recovered: Recovered, stop_wanted: Callable[[], object]
+        self,
+        settings: BrokerSettings,
+        parts: Parts,
+        store: Store,
+        recovered: Recovered,
+        stop_wanted: Callable[[], object],
+        ways_in: Listeners | None = None,
     ) -> None:
         configuration = settings.configuration
         self.settings = settings
@@ -66,8 +73,13 @@ class ActiveBroker:
             registrar=parts.registrar,
             make_grouping=self._make_grouping,
         )
+        activation = parts.activation
         self.others = Others(
-            configuration, self._make_clustering, lambda: parts.clock.call_later(0, stop_wanted), parts.activation.hand_over
+            configuration,
+            self._make_clustering,
+            lambda: parts.clock.call_later(0, stop_wanted),
+            activation.hand_over,
+            lambda: activation.copies,
         )
         try:
             security = security_of(settings, recovered, store, parts, self._audit)
@@ -77,7 +89,8 @@ class ActiveBroker:
         except BaseException:
             self.messaging.stop()
             raise
-        self.listeners = parts.make_listeners(self.server)
+        self._are_open = ways_in is not None
+        self.listeners = ways_in or parts.make_listeners(self.server)
         self.registry = Registry()
         self.registry.find_by("acceptor", self.listeners.find)
 
@@ -117,7 +130,10 @@ class ActiveBroker:
         """Take clients.  Raises :class:`StartError`."""
         self.messaging.start()
         self.server.start()
-        self.listeners.open()
+        if self._are_open:
+            self.listeners.serve(self.server)
+        else:
+            self.listeners.open()
         for text in idle_parts(self.settings.configuration):
             log.warn("{text}", text=text)
 
@@ -164,6 +180,7 @@ class ActiveBroker:
 
     def give_up(self) -> None:
         """The start has failed: leave the other brokers without waiting for them, and end."""
+        self.listeners.close()
         if self.others.clustering is not None:
             self.others.clustering.stop()
         self.end()

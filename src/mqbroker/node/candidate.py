@@ -17,7 +17,7 @@ class Starting(Protocol):
 
     def give_way(self, again: bool) -> None: ...
 
-    def start_again(self) -> bool: ...
+    def start_again(self, node_id: str, register: Callable[[ClusterChannel], object]) -> None: ...
 
     def take_brokers(self, node_id: str, register: Callable[[ClusterChannel], object]) -> None: ...
 
@@ -44,8 +44,8 @@ class Candidate:
     def give_way(self, again: bool) -> None:
         self._life.give_way(again)
 
-    def start_again(self) -> bool:
-        return self._life.start_again()
+    def start_again(self, node_id: str, register: Callable[[ClusterChannel], object]) -> None:
+        self._life.start_again(node_id, register)
 
     def take_brokers(self, node_id: str, register: Callable[[ClusterChannel], object]) -> None:
         self._life.take_brokers(node_id, register)

@@ -180,6 +180,8 @@ class Clustering:
         return left
 
     def cut(self) -> None:
-        """End now: do not wait any longer for links without an answer."""
-        if self._leaving is not None:
-            self._leaving.cancel()
+        """End now: do not wait for links without an answer."""
+        if self._leaving is None:
+            self.stop()
+        assert self._leaving is not None
+        self._leaving.cancel()

@@ -103,7 +103,7 @@ class BrokerLife:
         from mqbroker.server.observation.figures import BrokerFigures, PassiveFigures
 
         if self._active is None or self.state != active.name:
-            return PassiveFigures(self.settings.configuration.name, self._parts.activation.role, self.state)
+            return PassiveFigures(self.settings.configuration.name, self._parts.activation.role, self.state, self._parts.activation.copies)
         return BrokerFigures(self._active.server, self._active.disk_usage, self._parts.loop_lag_ms)
 
     # --- requests
@@ -157,26 +157,30 @@ class BrokerLife:
             self._returns = True
             self._machine.stop()
 
-    def start_again(self) -> bool:
-        """End at once, without answers, and start again; false for a broker that stops already."""
-        if self._machine.state() != active.name:
-            return False
-        self._machine.fail()
-        closing: Deferred[Any] = gatherResults(self._closing, consumeErrors=True)
-        self._closing = []
-        closing.addBoth(lambda _: self._parts.clock.call_later(0, self._return))
-        return True
+    def start_again(self, node_id: str, register: Callable[[ClusterChannel], object]) -> None:
+        """End at once, without answers, and seek to be active anew; a broker that is not active, or stops already, goes on as it is.
+
+        Its acceptors stay open as those of :meth:`take_brokers`.
+        """
+        if self._machine.state() == active.name:
+            era = self._era
+            server, listeners = self._waiting_server(node_id, register), self.active.listeners
+            listeners.serve(server)
+            self._waiting_listeners = server, listeners
+            self._machine.step_back()
+            closed: Deferred[Any] = gatherResults(self._closing, consumeErrors=True)
+            closed.addBoth(lambda _: self._parts.clock.call_later(0, self._stepped_back, era))
+
+    def _stepped_back(self, era: object) -> None:
+        if era is self._era:
+            self._machine.ended()
 
     def take_brokers(self, node_id: str, register: Callable[[ClusterChannel], object]) -> None:
         """While the broker is passive, let other brokers ask what ``register`` has handlers for."""
         if self._waiting_listeners is not None:
             return
-        from mqbroker.server.transport.waiting import WaitingServer
-
-        parts = self._parts
-        server = WaitingServer(self.settings.configuration, self._store, parts.clock, lambda: parts.entropy(4).hex(), node_id)
-        register(server.cluster_channel)
-        listeners = parts.make_listeners(server)
+        server = self._waiting_server(node_id, register)
+        listeners = self._parts.make_listeners(server)
         try:
             listeners.open()
         except StartError as error:
@@ -184,6 +188,14 @@ class BrokerLife:
             self._store.fence(str(error))
         else:
             self._waiting_listeners = server, listeners
+
+    def _waiting_server(self, node_id: str, register: Callable[[ClusterChannel], object]) -> WaitingServer:
+        from mqbroker.server.transport.waiting import WaitingServer
+
+        parts = self._parts
+        server = WaitingServer(self.settings.configuration, self._store, parts.clock, lambda: parts.entropy(4).hex(), node_id)
+        register(server.cluster_channel)
+        return server
 
     def take_nobody(self) -> Deferred[Any]:
         """End what :meth:`take_brokers` has begun; completes when the ports are free."""
@@ -195,15 +207,18 @@ class BrokerLife:
         return listeners.close()
 
     def activate(self) -> None:
-        store = self._store
+        store, waiting = self._store, self._waiting_listeners
         try:
             recovered = store.load()
         except Exception as error:
             self._refuse(error)
             return
         try:
-            self._active = ActiveBroker(self.settings, self._parts, store, recovered, self._stop_wanted)
+            self._active = ActiveBroker(self.settings, self._parts, store, recovered, self._stop_wanted, waiting and waiting[1])
             self._active.serve()
+            if waiting is not None:
+                self._waiting_listeners = None
+                waiting[0].stop()
             self._active.join()
             self._parts.activation.serve(self._active.server, store, recovered.settings)
         except Exception as error:
@@ -217,6 +232,7 @@ class BrokerLife:
 
     def _refuse(self, error: Exception) -> None:
         """The start has failed: close what it has opened, and report ``error``."""
+        self.take_nobody()
         self._parts.activation.cease()
         self._end_writer()
         self._pages.close()
@@ -265,6 +281,10 @@ class BrokerLife:
         self._closing.clear()
         closing.addBoth(finished)
 
+    def seek_no_more(self) -> None:
+        self._closing.append(self.take_nobody())
+        self._parts.activation.cease()
+
     def tell_stopped(self) -> None:
         closing, self._closing = self._closing, []
         waiting, self._waiting = self._waiting, []
@@ -289,7 +309,8 @@ class BrokerLife:
     def abandon(self) -> None:
         if self._active is not None:
             self._active.end()
-            self._closing.append(self._active.listeners.close())
+            if self._waiting_listeners is None:
+                self._closing.append(self._active.listeners.close())
         self._store.abort()
         self._parts.activation.cease()
         self._end_writer()

@@ -43,6 +43,12 @@ class LifeMachine(Protocol):
     def fail(self) -> None:
         """The store or a lock is lost: nothing may be acknowledged any more."""
 
+    def step_back(self) -> None:
+        """Another broker may become active: acknowledge nothing more, end at once, and seek to be active anew."""
+
+    def ended(self) -> None:
+        """The activity from which the broker has stepped back has left nothing open."""
+
 
 class LifeCore(Protocol):
     """The work of the states; no method may raise."""
@@ -64,6 +70,9 @@ class LifeCore(Protocol):
 
     def write(self) -> None:
         """Send all clients away and write everything to the disk; then ``written`` comes."""
+
+    def seek_no_more(self) -> None:
+        """Ask no longer whether this broker may become active."""
 
     def tell_stopped(self) -> None: ...
 
@@ -87,11 +96,12 @@ passive = build.state("passive")
 activating = build.state("activating")
 unwanted = build.state("starting, to be stopped")
 active = build.state("active")
+stepping_back = build.state("becoming passive")
 leaving = build.state("leaving")
 stopping = build.state("stopping")
 failed = build.state("failed")
 
-STATES = (stopped, starting, locked, passive, activating, unwanted, active, leaving, stopping, failed)
+STATES = (stopped, starting, locked, passive, activating, unwanted, active, stepping_back, leaving, stopping, failed)
 
 for each in STATES:
     each.upon(LifeMachine.state).loop().returns(each.name)
@@ -99,17 +109,19 @@ for each in STATES:
 for over in (leaving, stopping, unwanted):
     over.upon(LifeMachine.stop).loop().returns(None)
 # A store that was asked to stop says itself when it has ended, also when its last write fails.
-for nothing_to_lose in (stopped, failed, starting, stopping):
+for nothing_to_lose in (stopped, failed, starting, stopping, stepping_back):
     nothing_to_lose.upon(LifeMachine.fail).loop().returns(None)
 # Late facts of an earlier life.
-for ended in (stopped, failed):
-    ended.upon(LifeMachine.activate).loop().returns(None)
-    ended.upon(LifeMachine.left).loop().returns(None)
-    ended.upon(LifeMachine.written).loop().returns(None)
+stopped.upon(LifeMachine.ended).loop().returns(None)
+for over in (stopped, failed, stepping_back):
+    over.upon(LifeMachine.activate).loop().returns(None)
+    over.upon(LifeMachine.left).loop().returns(None)
+    over.upon(LifeMachine.written).loop().returns(None)
 
 
 @stopped.upon(LifeMachine.start).to(starting)
 @failed.upon(LifeMachine.start).to(starting)
+@stepping_back.upon(LifeMachine.ended).to(starting)
 def begin(machine: LifeMachine, data: LifeData) -> None:
     data.core.open()
 
@@ -139,6 +151,12 @@ starting.upon(LifeMachine.stop).to(unwanted).returns(None)
 @stopped.upon(LifeMachine.stop).loop()
 @failed.upon(LifeMachine.stop).to(stopped)
 def stop_idle(machine: LifeMachine, data: LifeData) -> None:
+    data.core.tell_stopped()
+
+
+@stepping_back.upon(LifeMachine.stop).to(stopped)
+def stop_seeking(machine: LifeMachine, data: LifeData) -> None:
+    data.core.seek_no_more()
     data.core.tell_stopped()
 
 
@@ -174,6 +192,7 @@ def fail_before_activation(machine: LifeMachine, data: LifeData) -> None:
 
 @activating.upon(LifeMachine.fail).to(failed)
 @active.upon(LifeMachine.fail).to(failed)
+@active.upon(LifeMachine.step_back).to(stepping_back)
 def fail(machine: LifeMachine, data: LifeData) -> None:
     data.core.abandon()
 

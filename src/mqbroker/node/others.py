@@ -13,14 +13,14 @@ from mqbroker.node.parts import StartError
 if TYPE_CHECKING:
     from mqbroker.node.clustering import Clustering
     from mqbroker.server.bridge_port import BridgePort
-    from mqbroker.server.cluster_port import ClusterPort, ManagedBroadcastGroup
+    from mqbroker.server.cluster_port import ClusterPort, CopyFigures, ManagedBroadcastGroup
 
 
 class Others:
     """Implements :class:`mqbroker.server.cluster_port.OtherBrokers`.
 
     ``make`` makes the clustering, which is imported only then.  ``stop`` is called when management wants the broker to scale down or
-    to fail over, and before, for a failover, ``hand_over``.
+    to fail over, and before, for a failover, ``hand_over``.  ``copies`` tells how a replicated pair stands.
     """
 
     def __init__(
@@ -29,6 +29,7 @@ class Others:
         make: Callable[[], Clustering],
         stop: Callable[[], object],
         hand_over: Callable[[], object],
+        copies: Callable[[], CopyFigures | None],
     ) -> None:
         self.clustering: Clustering | None = None
         """None until the configuration or management needs it."""
@@ -36,6 +37,7 @@ class Others:
         self._make = make
         self._stop = stop
         self._hand_over = hand_over
+        self._copies = copies
 
     # --- what the server and its management see
 
@@ -46,6 +48,10 @@ class Others:
     @property
     def bridges(self) -> BridgePort | None:
         return None if self.clustering is None else self.clustering.bridges
+
+    @property
+    def copies(self) -> CopyFigures | None:
+        return self._copies()
 
     @property
     def broadcast_groups(self) -> Mapping[str, ManagedBroadcastGroup]:

@@ -34,7 +34,7 @@ class EndingWriter(DiskWriter, Protocol):
 
 
 class Listeners(Protocol):
-    """The ways into one active broker."""
+    """The ways into one broker."""
 
     @property
     def acceptors(self) -> Sequence[Acceptor]: ...
@@ -44,6 +44,9 @@ class Listeners(Protocol):
 
     def open(self) -> None:
         """Take clients.  Raises :class:`StartError`; everything is closed again then."""
+
+    def serve(self, server: ConnectingServer) -> None:
+        """New connections are those of ``server`` from now on; what is open stays so, without a gap."""
 
     def close(self) -> Deferred[Any]:
         """Take no more clients; open connections stay.  Completes when every listener is closed."""

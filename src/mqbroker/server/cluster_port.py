@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from mqbroker.server.bridge_port import BridgePort
 from mqbroker.server.transport.control_channels import Cluster
@@ -87,8 +87,26 @@ class ClusterPort(Cluster, Protocol):
         """The connection has gone."""
 
 
+class CopyFigures(NamedTuple):
+    """Where a broker of a replicated pair stands.
+
+    ``sequence`` is that of the last activation that its data know of.  ``in_sync``: the other broker, or this one while it is passive, has
+    everything, and may take over.  ``copied`` and ``size`` are bytes: of what is or was copied to the present replica, or what has come
+    from the present active broker, which does not say how much there is; None where there is none.
+    """
+
+    sequence: int
+    in_sync: bool
+    copied: int | None
+    size: int | None
+
+
 class OtherBrokers(Protocol):
     """The links of this broker to other brokers."""
+
+    @property
+    def copies(self) -> CopyFigures | None:
+        """None for a broker without replication."""
 
     @property
     def cluster(self) -> ClusterPort | None:

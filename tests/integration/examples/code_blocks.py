@@ -33,7 +33,11 @@ NOT_RUN: dict[str, dict[str, str]] = {
         "$ python3 -m venv .venv": INSTALLS,
         "$ /var/lib/old/bin/artemis data exp --output exp.xml": "needs an Artemis: tests/interop/test_export_and_import.py",
     },
-    "ha.md": {"$ mqbroker check ha --instance /var/lib/mybroker": "needs an instance of a pair: tests/unit/cli/check/test_check_ha.py"},
+    "ha.md": {
+        "$ mqbroker check ha --instance /var/lib/mybroker": "needs an instance of a pair: tests/unit/cli/check/test_check_ha.py",
+        "$ mqbroker data exp --journal data/journal/oldreplica.1 --bindings data/bindings/oldreplica.1 --paging data/paging/oldreplica.1 "
+        "--large-messages data/large-messages/oldreplica.1 --output split.xml": "needs a pair: tests/integration/ha/test_replication.py",
+    },
     "java.md": {
         "<dependency>": JAVA_PAGE,
         "import jakarta.jms.JMSContext;": JAVA_PAGE,
@@ -54,6 +58,7 @@ NOT_RUN: dict[str, dict[str, str]] = {
     "scaling.md": {"$ python -m tests.bench.scaling": "takes half an hour"},
     "soak.md": {
         "$ python -m pytest tests/integration/kill": THE_TESTS,
+        "$ python -m pytest tests/integration/ha/failures": THE_TESTS,
         "$ python -m pytest tests/spark/failures": THE_TESTS,
         "$ make soak MINUTES=60": "takes an hour: tests/unit/soak has its parts",
     },
@@ -91,6 +96,10 @@ IN_CORE = (
     "<security-enabled>false</security-enabled>{}</core></configuration>"
 )
 CONNECTORS = '<connectors><connector name="netty-connector">tcp://127.0.0.1:61616</connector></connectors>'
+CLUSTER = (
+    '<cluster-connections><cluster-connection name="c"><connector-ref>netty-connector</connector-ref></cluster-connection>'
+    "</cluster-connections>"
+)
 AROUND: dict[str, dict[str, str]] = {
     "client-guide.md": {
         "def done(batch):": """
@@ -152,6 +161,7 @@ from mqclient.wire.message import CoreMessage
 assert transform(CoreMessage(0, "a"), {{"source": "b"}}).properties == {{"source": (STRING, "b")}}
 """,
     },
+    "ha.md": {"<ha-policy>": IN_CORE.format(CONNECTORS + CLUSTER + "{}")},
     "operations.md": {
         '<acceptor name="tls">tcp://0.0.0.0:61617?sslEnabled=true;keyStorePath=etc/server.pem;keyStoreType=PEM;protocols=CORE</acceptor>': (
             IN_CORE.format("<acceptors>{}</acceptors>")

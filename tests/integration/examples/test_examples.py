@@ -14,11 +14,13 @@ from tests.integration.brokers import broker_url, environment
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 TIMEOUT = 60  # s: for a busy machine; each takes about one second
 SAYS = {
+    "application_failover": r"half of the orders are sent\nall orders came: True\nconnections: 1\n",
     "asyncio_client": r"message 0\nmessage 1\nmessage 2\n",
     "asyncio_worker": r"(worker \d: job \d is done\n)+worker \d: job 3 failed \(out of paper\) and .*\n(worker \d: job \d is done\n)+",
     "browse_queue": r"in the queue: \['message 0', 'message 1', 'message 2'\]\nselected: \['message 2'\]\n(received: message \d\n){3}",
     "dead_letter": r"(attempt \d+\n)+dead letter: a message that nobody can read from queue example.poison\n",
     "distributed_transaction": r"in doubt: 2\ninvoice for order 1\n",
+    "duplicate_ids": r"half of the orders are sent\neach order came once: True\n",
     "durable_subscription": r"the news of Monday\nthe news of Tuesday\n",
     "embedded_broker": r"no socket was opened for this\n",
     "first_message": r"Hello from Python\n",

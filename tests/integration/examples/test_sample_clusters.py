@@ -67,6 +67,14 @@ class SampleClusterTests(SynchronousTestCase):
         sample = self.start("ha-shared-store")
         sample.await_line(1, "AMQ221007|AMQ221010")
         sample.await_line(1, "AMQ221031")
+        self.kill_the_primary(sample)
+
+    def test_replication(self) -> None:
+        sample = self.start("ha-replication")
+        sample.await_line(1, r"^backup \| .*AMQ221024")
+        self.kill_the_primary(sample)
+
+    def kill_the_primary(self, sample: SampleCluster) -> None:
         produce, consume, check = sample.commands()
         sent = sample.run(produce)
         self.assertEqual(sent.status, 0, sent.err)

@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
-import sys
-import tempfile
-from pathlib import Path
-from unittest import TestCase
-
-from tests.integration.brokers import Broker
-from tests.integration.cluster.nodes import ReservedPort
+from tests.integration.ha.processes import ProcessesCase
 
 CONFIGURATION = """<configuration xmlns="urn:activemq"><core xmlns="urn:activemq:core">
 <name>{name}</name>
@@ -36,36 +29,25 @@ CONFIGURATION = """<configuration xmlns="urn:activemq"><core xmlns="urn:activemq
 PRIMARY, BACKUP = "primary", "backup"
 
 
-class SharedPairCase(TestCase):
+class SharedPairCase(ProcessesCase):
     """The primary is active, and the backup has announced itself."""
 
+    names = (PRIMARY, BACKUP)
+    options = "<failover-on-shutdown>false</failover-on-shutdown>"
+    """Elements of the policy of both."""
+
     def setUp(self) -> None:
-        self.folder = Path(tempfile.mkdtemp(prefix="mqbroker-shared-"))
-        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
-        self.ports = {}
-        for name in (PRIMARY, BACKUP):
-            reserved = ReservedPort()
-            self.addCleanup(reserved.close)
-            self.ports[name] = reserved.number
-        self.options = "<failover-on-shutdown>false</failover-on-shutdown>"
+        super().setUp()
         self.primary = self.start(PRIMARY)
         self.backup = self.start(BACKUP, "AMQ221109")
         self.backup.wait_for("AMQ221031")
 
-    def start(self, name: str, line: str = "AMQ221007") -> Broker:
-        """Start one, and wait until it has written ``line``."""
-        folder = self.folder / name
-        folder.mkdir(exist_ok=True)
+    def configuration(self, name: str) -> str:
         other = BACKUP if name == PRIMARY else PRIMARY
-        text = CONFIGURATION.format(
+        return CONFIGURATION.format(
             name=name,
             folder=self.folder / "data",
             policy=f"<{name}>{self.options}</{name}>",
             port=self.ports[name],
             other=self.ports[other],
         )
-        (folder / "broker.xml").write_text(text)
-        twistd = [sys.executable, "-c", "from twisted.scripts.twistd import run; run()", "-n", "--pidfile="]
-        broker = Broker([*twistd, "mqbroker", "--config", str(folder / "broker.xml")], folder, line)
-        self.addCleanup(broker.stop)
-        return broker

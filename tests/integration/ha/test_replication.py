@@ -2,80 +2,17 @@
 
 from __future__ import annotations
 
-import shutil
-import sys
-import tempfile
 import threading
-from pathlib import Path
 from queue import SimpleQueue
 
-from tests.integration.brokers import Broker
-from tests.integration.cluster.nodes import ReservedPort
 from tests.integration.ha.following_clients import WAIT_MS, FollowingClients
-
-CONFIGURATION = """<configuration xmlns="urn:activemq"><core xmlns="urn:activemq:core">
-<name>{name}</name>
-<security-enabled>false</security-enabled>
-<paging-directory>{folder}/paging</paging-directory>
-<bindings-directory>{folder}/bindings</bindings-directory>
-<journal-directory>{folder}/journal</journal-directory>
-<large-messages-directory>{folder}/large-messages</large-messages-directory>
-<cluster-user>cluster</cluster-user><cluster-password>secret</cluster-password>
-<ha-policy>{policy}</ha-policy>
-<acceptors><acceptor name="artemis">tcp://127.0.0.1:{ports[0]}?protocols=CORE</acceptor></acceptors>
-<connectors>
-<connector name="own">tcp://127.0.0.1:{ports[0]}</connector>
-<connector name="second">tcp://127.0.0.1:{ports[1]}</connector>
-<connector name="third">tcp://127.0.0.1:{ports[2]}</connector>
-</connectors>
-<cluster-connections><cluster-connection name="cluster">
-<connector-ref>own</connector-ref>
-<check-period>1000</check-period><connection-ttl>2000</connection-ttl>
-<retry-interval>100</retry-interval>
-<static-connectors><connector-ref>second</connector-ref><connector-ref>third</connector-ref></static-connectors>
-</cluster-connection></cluster-connections>
-<addresses><address name="q"><anycast><queue name="q"/></anycast></address></addresses>
-</core></configuration>
-"""
-POLICIES = {
-    "primary": "<replication><primary><retry-replication-wait>200</retry-replication-wait></primary></replication>",
-    "backup": "<replication><backup><retry-replication-wait>200</retry-replication-wait>{options}</backup></replication>",
-    "voter": "<primary-only/>",
-}
-START = (
-    "from mqbroker.config.broker_xml import cluster_assembly; cluster_assembly.REPLICATION_REFUSED = ''; "
-    "from twisted.scripts.twistd import run; run()"
-)
-IN_SYNC = "AMQ221024"
+from tests.integration.ha.replicated_pair import FAIL_BACK, IN_SYNC, ReplicatedPairCase
+from tests.unit.cli.runner import mqbroker
 
 
-class ReplicationTests(FollowingClients):
-    options = ""
-    """Elements of the backup's policy."""
-
-    def setUp(self) -> None:
-        self.folder = Path(tempfile.mkdtemp(prefix="mqbroker-replicated-"))
-        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
-        self.ports = {}
-        for name in POLICIES:
-            reserved = ReservedPort()
-            self.addCleanup(reserved.close)
-            self.ports[name] = reserved.number
-
-    def start(self, name: str, line: str = "AMQ221007") -> Broker:
-        """Start one, and wait until it has written ``line``."""
-        folder = self.folder / name
-        folder.mkdir(exist_ok=True)
-        ports = [self.ports[name], *(port for other, port in self.ports.items() if other != name)]
-        policy = POLICIES[name].format(options=self.options)
-        (folder / "broker.xml").write_text(CONFIGURATION.format(name=name, folder=folder, policy=policy, ports=ports))
-        command = [sys.executable, "-c", START, "-n", "--pidfile=", "mqbroker", "--config", str(folder / "broker.xml")]
-        broker = Broker(command, folder, line)
-        self.addCleanup(broker.stop)
-        return broker
-
+class ReplicationTests(FollowingClients, ReplicatedPairCase):
     def test_a_primary_is_killed_under_load_and_comes_back(self) -> None:
-        self.options = "<allow-failback>true</allow-failback>"
+        self.options = FAIL_BACK
         self.start("voter")
         primary = self.start("primary")
         backup = self.start("backup", IN_SYNC)
@@ -110,3 +47,45 @@ class ReplicationTests(FollowingClients):
         primary.stop()
         backup.wait_for("AMQ221010")
         self.assertEqual(self.received("backup"), ["kept"])
+
+    def test_a_primary_of_a_pair_alone_that_has_stood_still_follows_the_backup(self) -> None:
+        primary = self.start("primary")
+        backup = self.start("backup", IN_SYNC)
+        session = self.connect("primary").create_session()
+        producer = session.create_producer(session.create_queue("q"))
+        producer.send(session.create_text_message("before"))
+        primary.hold_up()
+        backup.wait_for("AMQ221010")
+        primary.go_on()
+        backup.wait_for(IN_SYNC, times=2)
+        self.assertEqual(self.received("backup"), ["before"])
+
+    def test_management_has_the_backup_in_sync_go_on_and_the_process_ends(self) -> None:
+        primary = self.start("primary")
+        backup = self.start("backup", IN_SYNC)
+        primary.wait_for(IN_SYNC)
+        session = self.connect("primary").create_session()
+        session.create_producer(session.create_queue("q")).send(session.create_text_message("kept"))
+        requests = session.create_producer(session.create_queue("activemq.management"))
+        request = session.create_text_message("[]")
+        request.set_string_property("_AMQ_ResourceName", "broker")
+        request.set_string_property("_AMQ_OperationName", "forceFailover")
+        requests.send(request)
+        self.assertEqual(primary.ended(), 0)
+        backup.wait_for("AMQ221010")
+        self.assertEqual(self.received("backup"), ["kept"])
+
+    def test_what_a_copy_has_put_away_can_be_read(self) -> None:
+        self.start("voter")
+        primary = self.start("primary")
+        backup = self.start("backup", IN_SYNC)
+        session = self.connect("primary").create_session()
+        session.create_producer(session.create_queue("q")).send(session.create_text_message("put away"))
+        primary.kill()
+        backup.wait_for("AMQ221010")
+        self.start("primary", IN_SYNC).stop()
+        folder = self.folder / "primary"
+        options = [f"--{kind}={folder / kind / 'oldreplica.1'}" for kind in ("journal", "bindings", "paging", "large-messages")]
+        done = mqbroker("data", "exp", *options, f"--output={folder / 'split.xml'}")
+        self.assertEqual(done.status, 0, done.err)
+        self.assertEqual((folder / "split.xml").read_text().count("<message "), 1)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import random
 import sys
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +11,7 @@ from pathlib import Path
 
 from tests.integration.kill.deliveries import judge_paged
 from tests.integration.kill.verdict import Event, judge, read_logs
+from tests.integration.kill.worker import ALL_SENT
 from tests.interop.mqbroker_process import ROOT
 from tests.interop.peers import Peer
 from tests.interop.processes import ManagedProcess, ProcessFailed
@@ -39,10 +38,11 @@ class Role:
     name: str
     count: int
     pace_ms: int = 0
+    only_sends: bool = False
 
 
-ROLES = (Role("producer", 3, 10), Role("transactor", 2), Role("xa", 2), Role("consumer", 4))
-PAGED_ROLES = (Role("hoarder", 3, 5), Role("lagger", 3))
+ROLES = (Role("producer", 3, 10, only_sends=True), Role("transactor", 2), Role("xa", 2), Role("consumer", 4))
+PAGED_ROLES = (Role("hoarder", 3, 5, only_sends=True), Role("lagger", 3))
 PAGED_MODULE = "tests.integration.kill.paged"
 PAGE_FILES = "page files"  # in the counts: the most that a killed broker has left
 
@@ -57,9 +57,13 @@ class Clients:
         folder.mkdir(parents=True)
         path = ":".join(str(ROOT / part) for part in (".", "src", "clients/mqclient/src"))
         self.processes: list[ManagedProcess] = []
+        self._producers: list[ManagedProcess] = []
         for role in roles:
             command = [sys.executable, "-m", module, role.name, str(role.count), url_of(role), str(folder), str(role.pace_ms)]
-            self.processes.append(ManagedProcess(command, ROOT, {"PYTHONPATH": path}))
+            process = ManagedProcess(command, ROOT, {"PYTHONPATH": path})
+            self.processes.append(process)
+            if role.only_sends:
+                self._producers.append(process)
 
     def wait_for_load(self) -> None:
         """Return when the first message has made its way through all three roles; raises ProcessFailed."""
@@ -81,15 +85,21 @@ class Clients:
     def finish(self, verdict: Callable[[list[Event]], list[str]] = judge) -> Outcome:
         """Let them empty the queues and end, then judge what they have logged; raises ProcessFailed when one hangs or fails."""
         self.ask_to_stop()
-        for process in self.processes:
-            status = process.wait(DRAIN_SECONDS)
-            if status != 0:
-                raise ProcessFailed(f"a client ended with status {status}\n{process.tail()}")
+        self._await(self._producers)
+        (self.folder / ALL_SENT).touch()
+        self._await(self.processes)
         events = read_logs(sorted(self.folder.glob("*.log")))
         counts: dict[str, int] = {}
         for event in events:
             counts[event.verb] = counts.get(event.verb, 0) + 1
         return Outcome(verdict(events), counts)
+
+    @staticmethod
+    def _await(processes: Sequence[ManagedProcess]) -> None:
+        for process in processes:
+            status = process.wait(DRAIN_SECONDS)
+            if status != 0:
+                raise ProcessFailed(f"a client ended with status {status}\n{process.tail()}")
 
     def kill(self) -> None:
         for process in self.processes:
@@ -98,16 +108,8 @@ class Clients:
 
 def kill_while_starting(broker: Peer, rng: random.Random) -> None:
     """Start the broker and kill it at some moment of the start: while it reads its journal, or just after."""
-
-    def start() -> None:
-        with contextlib.suppress(ProcessFailed):
-            broker.start()
-
-    starting = threading.Thread(target=start)
-    starting.start()
+    broker.launch()
     time.sleep(rng.uniform(*START_SECONDS))
-    broker.kill()
-    starting.join()
     broker.kill()
 
 

@@ -23,7 +23,9 @@ from tests.integration.kill.verdict import body_of, is_large, made_of, name_in
 
 IN, OUT = "queue://kill.in", "queue://kill.out"
 RECEIVE_MS = 200
-IDLE_SECONDS = 3.0  # without a message, after the stop: then the queues are empty
+IDLE_SECONDS = 3.0  # without a message, after the end of the producers: then the queues are empty
+ALL_SENT = "all-sent"
+"""The file that says that the producers have ended."""
 PARAMETERS = "callTimeout=5000&blockOnAcknowledge=true"
 PRODUCER_PARAMETERS = {
     0: "",
@@ -43,6 +45,9 @@ class Worker:
         self.folder = folder
         self.pace_seconds = pace_seconds
         self._stop = folder / "stop"
+        self._all_sent = folder / ALL_SENT
+        self._empties = False
+        """Are the queues to be emptied, so that nobody sends any more?"""
         self._log = os.open(folder / f"{name}.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         self._last_news = time.monotonic()
         self._count = 0
@@ -56,15 +61,18 @@ class Worker:
         return self._stop.exists()
 
     def idle(self) -> bool:
-        """The stop was asked for, and nothing came for a while."""
-        return self.stopping() and time.monotonic() - self._last_news > IDLE_SECONDS
+        """The producers have ended, and nothing came for a while since then."""
+        if not self._empties and self._all_sent.exists():
+            self._empties = True
+            self._last_news = time.monotonic()
+        return self._empties and time.monotonic() - self._last_news > IDLE_SECONDS
 
     def with_connection(self, work: Callable[[jms.Connection], None], parameters: str = "") -> None:
         """Do `work` with a connection; when that breaks, again with a new one, until it ends by itself."""
         while True:
             try:
                 with (
-                    XAConnectionFactory(f"{self.url}?{PARAMETERS}{parameters}") as factory,
+                    XAConnectionFactory(f"{self.url}{'&' if '?' in self.url else '?'}{PARAMETERS}{parameters}") as factory,
                     factory.create_xa_connection(USER, PASSWORD) as connection,
                 ):
                     connection.start()

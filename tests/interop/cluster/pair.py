@@ -55,7 +55,7 @@ def replicated_pair(nodes: Nodes, java: Puppet) -> None:
     assert java.take_all("c2", 5) == list(range(5))
 
 
-_POLICY = """
+POLICY = """
       <ha-policy>
          <replication>
             <{role}>
@@ -64,14 +64,14 @@ _POLICY = """
          </replication>
       </ha-policy>
 """
-_VOTES = """\
+VOTES = """\
                <vote-retries>20</vote-retries>
                <vote-retry-wait>1000</vote-retry-wait>"""
 _GROUP = "               <group-name>{}</group-name>"
 
 
 def _pair(group: str = "") -> dict[int, str]:
-    return {0: _POLICY.format(role="primary", options=group), 1: _POLICY.format(role="backup", options=group + _VOTES)}
+    return {0: POLICY.format(role="primary", options=group), 1: POLICY.format(role="backup", options=group + VOTES)}
 
 
 SCENARIOS: dict[str, Scenario] = {
@@ -86,7 +86,7 @@ SCENARIOS: dict[str, Scenario] = {
     "named-pair": Scenario(
         replicated_pair,
         # Only primaries of replicated pairs have a vote, among real Artemis brokers.
-        Shape(core=_pair(_GROUP.format("pair")), core_of_kind={"artemis": _POLICY.format(role="primary", options=_GROUP.format("voters"))}),
+        Shape(core=_pair(_GROUP.format("pair")), core_of_kind={"artemis": POLICY.format(role="primary", options=_GROUP.format("voters"))}),
         brokers=4,
     ),
 }

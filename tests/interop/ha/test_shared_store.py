@@ -1,28 +1,34 @@
-"""Unchanged Java clients follow a pair of ours with one store, to its backup and back."""
+"""Clients of a pair of ours with one store: Java ones and mqclient follow to the backup and back."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.integration.ha.pair import BACKUP, PRIMARY, SharedPairCase
-from tests.interop.puppet import Puppet
-
-FOLLOW = "ha=true&reconnectAttempts=-1&retryInterval=100&maxRetryInterval=200"
+from tests.integration.ha.pair import PRIMARY, SharedPairCase
+from tests.interop.ha.clients import FOLLOW, Client, JavaClient, PythonClient
+from tests.interop.ha.following import follow
 
 
 @pytest.mark.usefixtures("java")
-class JavaClientTests(SharedPairCase):
-    def test_a_java_client_follows_to_the_backup_and_back(self) -> None:
-        with Puppet() as java:
-            java.connect("c", f"tcp://127.0.0.1:{self.ports[PRIMARY]}?{FOLLOW}")
-            java.send("c", "queue://q", 20)
-            (node,) = java.topology("c").values()
-            self.assertEqual(node, [str(self.ports[PRIMARY]), str(self.ports[BACKUP])])
-            self.primary.kill()
-            self.backup.wait_for("AMQ221010")
-            java.send("c", "queue://q", 20)
-            self.start(PRIMARY, "AMQ221034").wait_for("AMQ221007")
-            self.backup.wait_for("AMQ221109", times=2)
-            java.send("c", "queue://q", 20)
-            java.consume("k", "c", "queue://q")
-            self.assertEqual(java.take_all("k", 60), [*range(20)] * 3)
+class SharedStoreTests(SharedPairCase):
+    options = "<failover-on-shutdown>true</failover-on-shutdown>"
+
+    def kill(self) -> None:
+        self.primary.kill()
+        self.backup.wait_for("AMQ221010")
+
+    def bring_back(self) -> None:
+        self.primary = self.start(PRIMARY, "AMQ221034")
+        self.primary.wait_for("AMQ221007")
+        self.backup.wait_for("AMQ221109", times=2)
+        self.backup.wait_for("AMQ221031", times=2)
+
+    def stop(self) -> None:
+        self.primary.stop()
+        self.backup.wait_for("AMQ221010", times=2)
+
+    def test_clients_follow_to_the_backup_and_back(self) -> None:
+        clients: list[Client] = [PythonClient(), JavaClient("jms-2.44.0"), JavaClient("jms-2.6.4")]
+        for client in clients:
+            self.addCleanup(client.close)
+        follow(f"tcp://127.0.0.1:{self.ports[PRIMARY]}?{FOLLOW}", clients, (self.kill, self.bring_back, self.stop))

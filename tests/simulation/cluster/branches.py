@@ -49,16 +49,17 @@ class ClusterBranchWorker(AtNode, BranchWorker):
         told = False
         try:
             factory = await self.call(f"connect to {node.name}", locator.create_session_factory)
-            session = await factory.create_session(xa=True)
-            resource = session.xa_resource
-            tell: Callable[[], Awaitable[None]] = (lambda: resource.commit(xid)) if commit else (lambda: resource.rollback(xid))
             try:
+                session = await factory.create_session(xa=True)
+                resource = session.xa_resource
+                tell: Callable[[], Awaitable[None]] = (lambda: resource.commit(xid)) if commit else (lambda: resource.rollback(xid))
                 await self.call(f"{'commit' if commit else 'roll back'} {unit.name} at {node.name}", tell)
                 told = True
             except XAError as error:
                 self.world.note(f"{self.name}: {error}")
                 told = error.error_code == XAER_NOTA or error.rolled_back
-            await factory.close()
+            finally:
+                await factory.close()
         except MQError:
             pass
         return told

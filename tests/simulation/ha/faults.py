@@ -16,6 +16,9 @@ from tests.simulation.world import Process, World
 FAULTS_FROM, FAULTS_UNTIL = 0.6, 6.0
 HELD_UP_MAX = 4.0
 HEALED_AT = FAULTS_UNTIL + HELD_UP_MAX
+PAIR_HELD_UP_MAX = 8.0
+"""Longer than it takes a replica to take over, and an active broker to give its connections up."""
+PAIR_HEALED_AT = FAULTS_UNTIL + PAIR_HELD_UP_MAX
 ACTIVE = -1
 """Instead of the number of a broker: whichever is active then."""
 WHERE = ("-", "write", "write", "sync", "sync", "read", "read", "rename", "rename", "rename", "remove", "sync_directory", "")
@@ -93,7 +96,16 @@ class FullFolder:
     room: int
 
 
-HaFault = OfNode | HeldUp | WaiterHeldUp | LockLost | PowerCut | AllKilled | Blocked | FullFolder
+@dataclass(frozen=True, slots=True)
+class SlowLoad:
+    """From ``at`` on the process of a broker stands still for ``seconds`` whenever it is to read its journal."""
+
+    at: float
+    broker: int
+    seconds: float
+
+
+HaFault = OfNode | HeldUp | WaiterHeldUp | LockLost | PowerCut | AllKilled | Blocked | FullFolder | SlowLoad
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,16 +117,16 @@ class HaSchedule:
         return "\n".join(f"  {fault}" for fault in (*self.timed, *self.cuts)) or "  none"
 
     def apply(self, world: World, group: Group, clients: Sequence[Process]) -> None:
-        for node in group.nodes:
+        for node in group.machines:
             node.network.plan([each.cut for each in self.cuts if each.node == node.number])
         for fault in self.timed:
             world.schedule(fault.at, _begin, fault, world, group, clients)
 
 
 def draw(rng: random.Random, brokers: int) -> HaSchedule:
-    timed: list[HaFault] = [_end_of_active(rng) for _ in range(rng.choice((0, 1, 1, 2, 3)))]
+    timed: list[HaFault] = [end_of_active(rng) for _ in range(rng.choice((0, 1, 1, 2, 3)))]
     timed += [_held_up(rng) for _ in range(rng.choice((0, 0, 1, 1, 2)))]
-    timed += [OfNode(rng.randrange(ACTIVE, brokers), _of_one(rng)) for _ in range(rng.choice((0, 1, 1, 2)))]
+    timed += [OfNode(rng.randrange(ACTIVE, brokers), of_one(rng, HELD_UP_MAX)) for _ in range(rng.choice((0, 1, 1, 2)))]
     if rng.random() < 0.2:
         timed.append(LockLost(_time(rng), rng.choice((0.0, rng.uniform(1.5, HELD_UP_MAX)))))
     if rng.random() < 0.2:
@@ -124,7 +136,7 @@ def draw(rng: random.Random, brokers: int) -> HaSchedule:
     if rng.random() < 0.15:
         timed.append(AllKilled(_time(rng), tuple(rng.uniform(0, 1.0) for _ in range(brokers))))
     if rng.random() < 0.3:
-        timed.append(_blocked(rng, brokers))
+        timed.append(draw_blocked(rng, brokers, HELD_UP_MAX))
     if rng.random() < 0.1:
         timed.append(FullFolder(_time(rng), rng.uniform(0.1, 2.0), rng.choice((0, rng.randrange(3000), rng.randrange(30_000)))))
     cuts = [
@@ -134,6 +146,8 @@ def draw(rng: random.Random, brokers: int) -> HaSchedule:
         )
         for _ in range(rng.choice((0, 0, 1, 2, 4)))
     ]
+    if rng.random() < 0.35:
+        timed.append(_overtaken(rng))
     return HaSchedule(sorted(timed, key=lambda fault: fault.at), cuts)
 
 
@@ -141,12 +155,12 @@ def _time(rng: random.Random) -> float:
     return rng.uniform(FAULTS_FROM, FAULTS_UNTIL)
 
 
-def _downtime(rng: random.Random) -> float:
+def downtime_of(rng: random.Random) -> float:
     return rng.choice((0.01, rng.uniform(0.05, 0.5), rng.uniform(0.5, 3.0)))
 
 
-def _end_of_active(rng: random.Random) -> OfNode:
-    at, downtime = _time(rng), _downtime(rng)
+def end_of_active(rng: random.Random) -> OfNode:
+    at, downtime = _time(rng), downtime_of(rng)
     kinds: tuple[faults.Fault, ...] = (
         faults.Stop(at, downtime),
         faults.Crash(at, False, downtime),
@@ -165,16 +179,23 @@ def _held_up(rng: random.Random) -> HeldUp:
     return HeldUp(_time(rng), seconds, operation, rng.randrange(2 if rare else 5), rng.random() < 0.8, stopping)
 
 
-def _of_one(rng: random.Random) -> faults.Fault:
+def _overtaken(rng: random.Random) -> HeldUp:
+    """Where a former holder would do the most harm: before a file gets its name, and before the state of an orderly stop is written."""
+    stopping = rng.random() < 0.5
+    operation = rng.choice(("sync", "write", "rename")) if stopping else "rename"
+    return HeldUp(_time(rng), rng.uniform(2.0, HELD_UP_MAX), operation, rng.randrange(2), True, stopping)
+
+
+def of_one(rng: random.Random, longest: float) -> faults.Fault:
     """What happens to any of the brokers, or to a client."""
     at = _time(rng)
     match rng.randrange(9):
         case 0:
-            return faults.Stop(at, _downtime(rng))
+            return faults.Stop(at, downtime_of(rng))
         case 1:
-            return faults.Crash(at, rng.random() < 0.5, _downtime(rng))
+            return faults.Crash(at, rng.random() < 0.5, downtime_of(rng))
         case 2:
-            return faults.Pause(at, rng.uniform(0.1, HELD_UP_MAX), rng.randrange(-1, 3))
+            return faults.Pause(at, rng.uniform(0.1, longest), rng.randrange(-1, 3))
         case 3:
             return faults.SlowNetwork(at, rng.uniform(0.2, 2.0), rng.choice((5.0, 30.0)))
         case 4:
@@ -186,14 +207,14 @@ def _of_one(rng: random.Random) -> faults.Fault:
         case 7:
             return faults.SlowReader(at, rng.uniform(0.1, 4.0), rng.randrange(6))
         case _:
-            return faults.StartTrouble(at, ("refused",) * rng.choice((1, 1, 2)), rng.random() < 0.5, _downtime(rng))
+            return faults.StartTrouble(at, ("refused",) * rng.choice((1, 1, 2)), rng.random() < 0.5, downtime_of(rng))
 
 
-def _blocked(rng: random.Random, brokers: int) -> Blocked:
+def draw_blocked(rng: random.Random, brokers: int, longest: float) -> Blocked:
     one = rng.randrange(brokers)
     other = rng.choice([CLIENTS, *(each for each in range(brokers) if each != one)])
     bursts = rng.choice((1, 1, 1, 5))
-    seconds = rng.choice((rng.uniform(0.05, 0.8), rng.uniform(1.0, 2.0), rng.uniform(2.0, HELD_UP_MAX))) / bursts
+    seconds = rng.choice((rng.uniform(0.05, 0.8), rng.uniform(1.0, 2.0), rng.uniform(2.0, longest))) / bursts
     return Blocked(_time(rng), seconds, one, other, rng.random() < 0.4, bursts)
 
 
@@ -225,7 +246,7 @@ def _begin(fault: HaFault, world: World, group: Group, clients: Sequence[Process
         case PowerCut():
             group.lose_power()
         case AllKilled():
-            for each, downtime in zip(group.nodes, fault.downtimes, strict=True):
+            for each, downtime in zip(group.machines, fault.downtimes, strict=True):
                 each.crash(False, downtime)
         case Blocked():
             for number in range(fault.bursts):
@@ -233,6 +254,8 @@ def _begin(fault: HaFault, world: World, group: Group, clients: Sequence[Process
         case FullFolder():
             group.limit(fault.room)
             world.schedule(fault.seconds, group.limit, None)
+        case SlowLoad():
+            group.nodes[fault.broker].load_seconds = fault.seconds
 
 
 def _active(group: Group) -> HaNode:
@@ -240,7 +263,7 @@ def _active(group: Group) -> HaNode:
 
 
 def _of_node(fault: OfNode, world: World, group: Group, clients: Sequence[Process]) -> None:
-    node = _active(group) if fault.node == ACTIVE else group.nodes[fault.node]
+    node = _active(group) if fault.node == ACTIVE else group.machines[fault.node]
     if isinstance(fault.fault, faults.SlowNetwork):
         group.fabric.last_trouble = max(group.fabric.last_trouble, world.now + fault.fault.seconds)
     if isinstance(fault.fault, faults.SlowDisk):
@@ -248,13 +271,17 @@ def _of_node(fault: OfNode, world: World, group: Group, clients: Sequence[Proces
     if isinstance(fault.fault, faults.Pause) and fault.fault.client < 0:
         node.stand_still(fault.fault.seconds, False)
         return
+    if isinstance(fault.fault, faults.FullDisk):
+        group.limit_of(node, fault.fault.room)
+        world.schedule(fault.fault.seconds, group.limit_of, node, None)
+        return
     world.note(f"on {node.name}:")
     faults._begin(fault.fault, world, node.network, node, clients)
 
 
 def _block(fault: Blocked, group: Group, clients: Sequence[Process]) -> None:
-    one = group.nodes[fault.one].name
-    others = [client.name for client in clients] if fault.other == CLIENTS else [group.nodes[fault.other].name]
+    one = group.machines[fault.one].name
+    others = [client.name for client in clients] if fault.other == CLIENTS else [group.machines[fault.other].name]
     for other in others:
         group.fabric.block(one, other, fault.seconds)
         if not fault.one_way:

@@ -16,8 +16,9 @@ from mqbroker.storage.disk.diskwriter import Done, Step
 from mqbroker.storage.disk.epoch import EPOCH_FILE
 from mqbroker.storage.disk.nodelock import LOCK_FILE, STATE_ACTIVE
 from mqbroker.storage.files.folders import BINDINGS_MARK, JOURNAL_MARK
+from tests.simulation.ha.process_disk import ProcessDisk
 from tests.simulation.world import World
-from tests.support.disk import Inode, SimulatedCrash, SimulatedDisk, SimulatedFile, SimulatedLock
+from tests.support.disk import Inode, SimulatedDisk, SimulatedFile, SimulatedLock
 from tests.support.diskwriter import WriterInTurns
 
 
@@ -27,7 +28,7 @@ class Turn:
 
     time: float
     operation: int
-    view: FolderView
+    view: JudgedFolder
 
 
 class FolderWatch:
@@ -42,7 +43,7 @@ class FolderWatch:
         self._operations += 1
         return self._operations
 
-    def taken(self, view: FolderView) -> int:
+    def taken(self, view: JudgedFolder) -> int:
         """A process writes the epoch; returns which turn begins."""
         self.turns.append(Turn(self.world.now, self.next_operation(), view))
         self.world.note(f"{view.name} takes the folder: turn {len(self.turns)}")
@@ -57,10 +58,10 @@ class FolderWatch:
         """Whose turn was it then?"""
         return sum(turn.time <= time for turn in self.turns)
 
-    def is_former(self, view: FolderView) -> bool:
+    def is_former(self, view: JudgedFolder) -> bool:
         return 0 < view.turn < len(self.turns)
 
-    def acknowledged(self, view: FolderView) -> None:
+    def acknowledged(self, view: JudgedFolder) -> None:
         """A broker takes work for durable that it has synced: nobody may have taken the folder before that sync."""
         if self.is_former(view) and view.synced > self.turns[view.turn].operation:
             self.world.violation(
@@ -68,22 +69,10 @@ class FolderWatch:
             )
 
 
-class FolderView(SimulatedDisk):
-    """The folder as one life of one process sees it.
+class JudgedFolder(SimulatedDisk):
+    """The folder as one machine sees it, and what a process on it may do.  ``turn`` is the last that it has taken, 0 = it waits."""
 
-    ``meet`` is called before each operation, with its name and a path: the process may stand still there, or end.  ``turn`` is
-    the last that this process has taken, 0 = it waits.
-    """
-
-    def __init__(
-        self,
-        disk: SimulatedDisk,
-        rng: random.Random,
-        machine: str,
-        name: str,
-        watch: FolderWatch,
-        meet: Callable[[str, str], object],
-    ) -> None:
+    def __init__(self, disk: SimulatedDisk, rng: random.Random, machine: str, name: str, watch: FolderWatch) -> None:
         super().__init__(rng, shared=disk, machine=machine)
         self.name = name
         self.turn = 0
@@ -91,70 +80,51 @@ class FolderView(SimulatedDisk):
         """The operation that was the last sync of data."""
         self.checked = False
         """Has the step of the disk writer that runs found that the folder is its own?"""
-        self.gone = False
-        """The process has ended: what is left of it does nothing any more."""
         self.lost_locks_at: float | None = None
         self.met_held_state = False
         """Has it found that another process, which may have stood still, holds the lock of the state?"""
         self._watch = watch
-        self._meets = meet
         self.epoch = b""
         """What it has written when it took the folder."""
 
     # --- what is observed
 
     def open(self, path: str) -> SimulatedFile:
-        self._meet("open", path)
         new = path not in self._names
         file = super().open(path)
         if new:
             self._names[path].maker = self.turn
+            if self._watch.is_former(self):
+                # Who has stood still begins a body before it finds out; the holder does not know of it, and the next start removes it.
+                self.not_removed.add(path)
         return file
 
     def read(self, path: str, offset: int = 0, size: int = -1) -> bytes:
-        self._meet("read", path)
         found = super().read(path, offset, size)
         if path.endswith(EPOCH_FILE):
             self.checked = self.turn > 0 and found == self.epoch
         return found
 
     def rename(self, old: str, new: str) -> None:
-        self._meet("rename", new)
         self._judge("renames", old)
         self._judge("replaces", new)
         super().rename(old, new)
 
     def rename_new(self, old: str, new: str) -> None:
-        self._meet("rename", new)
         self._judge("renames", old)
         super().rename_new(old, new)
 
     def remove(self, path: str) -> None:
-        self._meet("remove", path)
         self._judge("removes", path)
         super().remove(path)
 
-    def sync_directory(self, path: str) -> None:
-        self._meet("sync_directory", path)
-        super().sync_directory(path)
-
-    def make_directory(self, path: str) -> None:
-        self._meet("make_directory", path)
-        super().make_directory(path)
-
-    def remove_directory(self, path: str) -> None:
-        self._meet("remove_directory", path)
-        super().remove_directory(path)
-
     def lock(self, path: str, patience: float = 0.0) -> SimulatedLock | None:
         """A lock that is held for a moment here is one of a process that stands still: waiting would not help."""
-        self._meet("lock", path)
         found = super().lock(path)
         self.met_held_state |= found is None and path.endswith(f"/{LOCK_FILE}")
         return found
 
     def write(self, inode: Inode, path: str, offset: int, data: bytes) -> None:
-        self._meet("write", path)
         if path.endswith(EPOCH_FILE):
             self.turn, self.epoch = self._watch.taken(self), data
             self.lost_locks_at = None
@@ -167,7 +137,6 @@ class FolderView(SimulatedDisk):
         super().write(inode, path, offset, data)
 
     def sync(self, inode: Inode, path: str) -> None:
-        self._meet("sync", path)
         super().sync(inode, path)
         if not path.endswith((EPOCH_FILE, f"/{LOCK_FILE}")):
             self.synced = self._watch.next_operation()
@@ -186,12 +155,6 @@ class FolderView(SimulatedDisk):
         former = ", a former holder," if self.turn else ""
         self._watch.world.violation(f"{self.name}{former} {text}")
 
-    def _meet(self, operation: str, path: str) -> None:
-        if not self.gone:
-            self._meets(operation, path)
-        if self.gone:
-            raise SimulatedCrash
-
     # --- what happens to it
 
     def begins_anew(self) -> None:
@@ -203,14 +166,20 @@ class FolderView(SimulatedDisk):
         super().lose_locks()
         self.lost_locks_at = self._watch.world.now
 
-    def end_process(self) -> None:
-        self.gone = True
-        super().end_process()
-
     def crash(self) -> None:
         """Only its own machine loses its power."""
         self.lose_machine()
         self._watch.power_lost(next((bytes(inode.content) for path, inode in self._names.items() if path.endswith(EPOCH_FILE)), b""))
+
+
+class FolderView(ProcessDisk, JudgedFolder):
+    """The folder as one life of one process sees it, which is held up by ``meets``."""
+
+    def __init__(
+        self, disk: SimulatedDisk, rng: random.Random, machine: str, name: str, watch: FolderWatch, meets: Callable[[str, str], object]
+    ) -> None:
+        super().__init__(disk, rng, machine, name, watch)
+        self.meets = meets
 
 
 class JudgedWriter(WriterInTurns):

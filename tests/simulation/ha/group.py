@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 
 from mqbroker.messaging.ports import Clock
+from mqbroker.storage.files.filestore import FileStore
 from mqclient.wire.primitives import TransportConfiguration
 from tests.simulation.ha.fabric import GroupFabric
 from tests.simulation.ha.folder import FolderView, FolderWatch, JudgedWriter
@@ -38,21 +39,30 @@ class Group:
         self.activations = 0
         self._changed = 0.0
         """When a broker last became active, or ended."""
-        self.nodes: list[HaNode] = [HaNode(self, number) for number in range(plan.brokers)]
+        self.nodes: list[HaNode] = [self.make_node(number) for number in range(plan.brokers)]
+        self.voters: list[HaNode] = []
+        """Further brokers of the cluster."""
         self.fronts = [self.nodes[0]]
         """The broker that became active last."""
 
+    @property
+    def machines(self) -> list[HaNode]:
+        return [*self.nodes, *self.voters]
+
     def start(self) -> None:
-        for node in self.world.generator("starts").sample(self.nodes, len(self.nodes)):
+        for node in self.world.generator("starts").sample(self.machines, len(self.machines)):
             self.world.schedule(self.world.generator(f"start of {node.name}").uniform(0, 0.1), node.start)
 
     def heal(self) -> None:
         self.fabric.heal()
         self.limit(None)
-        for node in self.nodes:
+        for node in self.machines:
             node.heal()
 
     # --- what a kind decides
+
+    def make_node(self, number: int) -> HaNode:
+        return HaNode(self, number, self.ledger)
 
     def disk_of(self, node: HaNode) -> SimulatedDisk:
         """The disk that the broker is on."""
@@ -73,10 +83,15 @@ class Group:
         raise NotImplementedError
 
     def limit(self, room: int | None) -> None:
+        """So many further bytes find place; None = enough."""
         raise NotImplementedError
 
-    def waits(self, node: HaNode) -> None:
-        """The broker begins a life, in which it waits first."""
+    def limit_of(self, node: HaNode, room: int | None) -> None:
+        """The same for the disk of one broker; where all share one that is :meth:`limit`."""
+        self.limit(room)
+
+    def waits(self, node: HaNode, store: FileStore) -> None:
+        """The broker begins to wait, with this store."""
         raise NotImplementedError
 
     def holds(self, node: HaNode) -> bool:
@@ -120,12 +135,19 @@ class Group:
         """Before that any call may have gone without an answer."""
         if len(self.serving) != 1:
             return self.world.now
-        return max(self._changed, self.fabric.last_trouble, *(node.stands_still_until for node in self.nodes))
+        return max(self._changed, self.fabric.last_trouble, *(node.stands_still_until for node in self.machines))
 
     @property
     def is_calm(self) -> bool:
         """Has one broker been active for a while, and nobody else taken himself for that?"""
         return self.held_up_until <= self.world.now - CALM_SECONDS
+
+    def flush(self) -> None:
+        """Let go out what waits for something else to happen."""
+
+    def problems(self) -> list[str]:
+        """What is wrong when nothing happens any more."""
+        return []
 
     def differences(self) -> list[str]:
         """What is not as it must be when nothing fails any more."""
@@ -202,7 +224,6 @@ class SharedStoreGroup(Group):
             self.world.schedule(rng.uniform(0, 1.0), node.start)
 
     def limit(self, room: int | None) -> None:
-        """So many further bytes find place; None = enough."""
         for disk in (self.disk, *self.views.values()):
             disk.capacity = None if room is None else disk.used + room
             disk.was_limited = True
@@ -210,7 +231,7 @@ class SharedStoreGroup(Group):
     def lose_locks(self, node: HaNode) -> None:
         self.view(node).lose_locks()
 
-    def waits(self, node: HaNode) -> None:
+    def waits(self, node: HaNode, store: FileStore) -> None:
         self.view(node).begins_anew()
 
     def holds(self, node: HaNode) -> bool:

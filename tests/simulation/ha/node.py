@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from mqbroker.config.model.configuration import Configuration
 from mqbroker.messaging.ports import Clock
 from mqbroker.messaging.queues.queue import Queue
-from mqbroker.node.activation import Surroundings, make_activation
+from mqbroker.node.activation import Activation, Surroundings, make_activation
 from mqbroker.node.clustering import Clustering
 from mqbroker.node.life_machine import active, passive
 from mqbroker.node.parts import Parts
@@ -23,7 +23,7 @@ from mqbroker.storage.files.filestore import FileStore
 from mqclient.core.runtime import Runtime
 from tests.simulation.broker import BrokerNode
 from tests.simulation.cluster.fabric import FabricRuntime, HostProcess
-from tests.simulation.ha.plan import broker_name
+from tests.simulation.model import Ledger
 from tests.simulation.world import Process
 from tests.support.disk import SimulatedDisk
 from tests.support.diskwriter import WriterInTurns
@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 
 INTERNAL = ("$.artemis.internal", "activemq.notifications", "notif.", "activemq.management")
 """Beginnings of the addresses and queues by which brokers talk to each other."""
+
+WAKING = 1e-6
+"""Seconds."""
 
 
 @dataclass(slots=True)
@@ -53,15 +56,20 @@ class Standstill:
 class HaNode(BrokerNode):
     """``running`` is true while there is a process, active or not."""
 
-    def __init__(self, group: Group, number: int) -> None:
+    activation: Activation
+
+    def __init__(self, group: Group, number: int, ledger: Ledger, store_class: type[FileStore] = FileStore) -> None:
         self.group = group
         self.number = number
-        super().__init__(group.world, group.fabric.add(broker_name(number)), group.ledger, name=broker_name(number))
+        name = group.plan.names[number]
+        super().__init__(group.world, group.fabric.add(name), ledger, store_class, name)
         self.plan = group.settings
         self.standstills: list[Standstill] = []
         self.stands_still_until = 0.0
         self.slow_until = 0.0
         """Until then it may be slow to look at its lock."""
+        self.load_seconds = 0.0
+        """How long its process stands still when it reads its journal."""
         self._in_the_middle = False
         """Does it stand still in the middle of an event?"""
         self.has_served = False
@@ -97,9 +105,10 @@ class HaNode(BrokerNode):
             presence,
             lambda name: open_side(configuration, name, Path("/"), self.make_runtime()),
             nullcontext(),
-            lambda function: function(),
+            lambda function: process.call_later(0.0, function),
         )
-        return replace(super()._parts(process), activation=make_activation(configuration, outside))
+        self.activation = make_activation(configuration, outside)
+        return replace(super()._parts(process), activation=self.activation)
 
     def _clustering(self) -> Clustering | None:
         return self.life.active.others.clustering if self.serves else None
@@ -116,8 +125,9 @@ class HaNode(BrokerNode):
         failed: Callable[[str], object],
         claim: Claim | None,
     ) -> FileStore:
-        self.group.waits(self)
-        return super().new_store(file_system, writer, clock, entropy, failed, claim)
+        store = super().new_store(file_system, writer, clock, entropy, failed, claim)
+        self.group.waits(self, store)
+        return store
 
     # --- life
 
@@ -173,7 +183,8 @@ class HaNode(BrokerNode):
         process = self.process
         self.world.note(f"{process.name} stands still for {seconds:.3f} s")
         self.stands_still_until = max(self.stands_still_until, self.world.now + seconds)
-        process.pause(seconds)
+        # What stood still in the middle of an event ends that first.
+        process.pause(seconds + WAKING if in_the_middle else seconds)
         if not in_the_middle:
             return
         self._in_the_middle = True
@@ -209,6 +220,7 @@ class HaNode(BrokerNode):
     def heal(self) -> None:
         super().heal()
         self.standstills.clear()
+        self.load_seconds = 0.0
         self.step_clock(self.group.plan.skews[self.number] - self.process.wall_offset_ms)
 
     # --- what the checks look at
@@ -222,7 +234,7 @@ class HaNode(BrokerNode):
     @property
     def strangers(self) -> list[str]:
         """Connections that are not of other brokers."""
-        names = tuple(f"{node.name} life " for node in self.group.nodes)
+        names = tuple(f"{node.name} life " for node in self.group.machines)
         return [
             connection.remote
             for connection in self.server.connections.values()

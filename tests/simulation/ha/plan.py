@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, replace
 
-from mqbroker.config.model.cluster import ClusterConnectionConfiguration, SharedStoreConfiguration
+from mqbroker.config.model.cluster import ClusterConnectionConfiguration, ReplicationConfiguration, SharedStoreConfiguration
 from mqbroker.config.model.configuration import Configuration
 from mqclient.urls import TransportUri
 from tests.simulation import settings
@@ -14,21 +14,34 @@ from tests.simulation.policies import Plan
 TTL_MS = 1500
 
 
+PAIR_VOTERS = (0, 0, 0, 1, 1, 1, 1, 2, 2, 4)
+"""How many voters pairs have, that more often which stands here more often."""
+
+
 def broker_name(number: int) -> str:
     return "primary" if number == 0 else f"backup{number}"
+
+
+def voter_name(number: int) -> str:
+    return f"voter{number}"
 
 
 @dataclass(frozen=True, slots=True)
 class HaPlan:
     """A primary, which is broker 0, and its backups.  ``policies`` are their settings of high availability, by number."""
 
-    policies: tuple[SharedStoreConfiguration, ...]
+    policies: tuple[SharedStoreConfiguration, ...] | tuple[ReplicationConfiguration, ...]
     skews: tuple[int, ...]
-    """ms by which the wall clock of each broker is wrong."""
+    """ms by which the wall clock of each broker is wrong, of voters, too."""
     retry_interval: int
+    voters: int = 0
+    """How many further brokers are in the cluster."""
+    java_voters: int = 0
+    """How many of these vote as Java brokers do."""
 
     @staticmethod
     def draw(rng: random.Random) -> HaPlan:
+        """Brokers that share a store."""
         brokers = rng.choice((2, 2, 2, 3))
         policies = [SharedStoreConfiguration(False, failover_on_shutdown=rng.random() < 0.5)]
         policies += [
@@ -40,16 +53,41 @@ class HaPlan:
             )
             for _ in range(1, brokers)
         ]
-        skew = rng.choice((0, 2000, 2000, 20_000))
-        return HaPlan(tuple(policies), tuple(rng.randrange(-skew, skew + 1) for _ in policies), rng.choice((20, 200)))
+        return HaPlan(tuple(policies), _skews(rng, brokers), rng.choice((20, 200)))
+
+    @staticmethod
+    def draw_pair(rng: random.Random) -> HaPlan:
+        """A primary and a backup, each with a copy."""
+        voters = rng.choice(PAIR_VOTERS)
+        wait, timeout = rng.choice((100, 500)), rng.choice((30_000, 30_000, 1000))
+        primary = ReplicationConfiguration(
+            False,
+            max_saved_replicated_journals_size=rng.choice((2, 2, 0, -1)),
+            initial_replication_sync_timeout=timeout,
+            retry_replication_wait=wait,
+        )
+        backup = replace(primary, backup=True, allow_failback=rng.random() < 0.5, restart_backup=rng.random() < 0.8)
+        skews, retry_interval = _skews(rng, 2 + voters), rng.choice((20, 200))
+        java = rng.choice((1, voters)) if voters and rng.random() < 0.2 else 0
+        return HaPlan((primary, backup), skews, retry_interval, voters, java)
+
+    @property
+    def replicated(self) -> bool:
+        return isinstance(self.policies[0], ReplicationConfiguration)
 
     @property
     def brokers(self) -> int:
+        """Those that are active in turn."""
         return len(self.policies)
+
+    @property
+    def names(self) -> list[str]:
+        """Those of voters come last."""
+        return [*map(broker_name, range(self.brokers)), *map(voter_name, range(self.voters))]
 
     def configuration(self, number: int, plan: Plan) -> Configuration:
         """Of one broker; ``plan`` holds for all that has nothing to do with high availability."""
-        names = [broker_name(each) for each in range(self.brokers)]
+        names = self.names
         cluster = ClusterConnectionConfiguration(
             "pair",
             names[number],
@@ -61,13 +99,23 @@ class HaPlan:
             max_retry_interval=500,
             static_connectors=tuple(name for name in names if name != names[number]),
         )
-        return replace(
+        common = replace(
             settings.configuration(plan),
             name=names[number],
             cluster_user="cluster",
             cluster_password="secret",
             connectors={name: TransportUri("tcp", name, 61616, {}, name) for name in names},
             cluster_connections=[cluster],
-            shared_store=self.policies[number],
             connection_ttl_check_interval=500,
         )
+        if number >= self.brokers:
+            return replace(common, addresses=[], diverts=[], cluster_connections=[replace(cluster, message_load_balancing="OFF")])
+        policy = self.policies[number]
+        if isinstance(policy, SharedStoreConfiguration):
+            return replace(common, shared_store=policy)
+        return replace(common, replication=policy, cluster_connections=[replace(cluster, message_load_balancing="OFF")])
+
+
+def _skews(rng: random.Random, brokers: int) -> tuple[int, ...]:
+    skew = rng.choice((0, 2000, 2000, 20_000))
+    return tuple(rng.randrange(-skew, skew + 1) for _ in range(brokers))

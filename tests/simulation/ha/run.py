@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,12 +11,14 @@ from mqclient.wire.primitives import TransportConfiguration
 from mqclient.xa import Xid
 from tests.simulation.cluster.fabric import FabricRuntime
 from tests.simulation.copies import Copies
-from tests.simulation.ha import faults
+from tests.simulation.ha import faults, pair_faults
 from tests.simulation.ha.actors import HaBranchWorker
 from tests.simulation.ha.fabric import GroupFabric
-from tests.simulation.ha.group import SharedStoreGroup
+from tests.simulation.ha.group import Group, SharedStoreGroup
 from tests.simulation.ha.ledger import HaLedger
 from tests.simulation.ha.node import HaNode
+from tests.simulation.ha.pair import PairGroup
+from tests.simulation.ha.pair_copies import PairCopies
 from tests.simulation.ha.plan import HaPlan
 from tests.simulation.loose import LooseReceiver
 from tests.simulation.policies import Plan
@@ -42,16 +45,36 @@ class HaSimulation:
 
     def __init__(self, seed: int, plan: HaPlan | None = None, schedule: faults.HaSchedule | None = None) -> None:
         self.world = World(seed, EVENTS_MAX)
-        self.plan = plan or HaPlan.draw(self.world.generator("group plan"))
+        self.plan = plan or self._draw_plan()
         self.ledger = HaLedger()
-        self.group = SharedStoreGroup(self.world, self.plan, self.ledger, Plan.draw(self.world.generator("plan")))
-        self.schedule = schedule or faults.draw(self.world.generator("group faults"), self.plan.brokers)
-        self.quiet_from = faults.HEALED_AT
+        self.schedule = schedule or self._draw_faults()
+        self.quiet_from = faults.PAIR_HEALED_AT if self.plan.replicated else faults.HEALED_AT
+        self.group = self._make_group(Plan.draw(self.world.generator("plan")))
         self.actors: list[Actor] = []
         self.reading = ReadingLedger(self)  # type: ignore[arg-type]
-        self.copies = Copies(self.world, self.ledger, self.group.fronts)
+        self.copies = self._make_copies()
         self.decisions: dict[Xid, bool] = {}
         """What transaction managers have decided: True to commit."""
+
+    def _draw_plan(self) -> HaPlan:
+        rng = self.world.generator("group plan")
+        return HaPlan.draw_pair(rng) if is_of_pairs(self.world.seed) else HaPlan.draw(rng)
+
+    def _draw_faults(self) -> faults.HaSchedule:
+        rng, plan = self.world.generator("group faults"), self.plan
+        return pair_faults.draw(rng, plan) if plan.replicated else faults.draw(rng, plan.brokers)
+
+    def _make_group(self, settings: Plan) -> Group:
+        world, plan, ledger = self.world, self.plan, self.ledger
+        if plan.replicated:
+            return PairGroup(world, plan, ledger, settings, pair_faults.may_split(plan, self.schedule))
+        return SharedStoreGroup(world, plan, ledger, settings)
+
+    def _make_copies(self) -> Copies:
+        group = self.group
+        if isinstance(group, PairGroup):
+            return PairCopies(self.world, self.ledger, group)
+        return Copies(self.world, self.ledger, group.fronts)
 
     # --- what its clients are made of, see tests.simulation.run.Simulation
 
@@ -99,7 +122,7 @@ class HaSimulation:
         self.schedule.apply(world, self.group, [actor.process for actor in self.actors])
         for actor in self.actors:
             actor.start()
-        world.run(faults.HEALED_AT)
+        world.run(self.quiet_from)
         if world.violations:
             return
         self.group.heal()
@@ -159,7 +182,8 @@ class HaSimulation:
         """Take out what is left."""
         world, broker = self.world, self.broker
         if broker.paged:
-            world.run(3.0)
+            # What is scheduled in pages is seen when it is read: it must be due then, also by a clock that is behind.
+            world.run(3.0 + max(map(abs, self.plan.skews)) / 1000)
         drain = Drain(self)  # type: ignore[arg-type]
         drain.start()
         return self._all_end([drain]) and self._clients_are_gone()
@@ -167,13 +191,16 @@ class HaSimulation:
     def _judge(self) -> bool:
         """Nothing may be left, neither now nor when another broker goes on."""
         world, broker = self.world, self.broker
+        self.group.flush()
         world.run(2.0)
-        for problem in (*self.ledger.problems(), *broker.idle_problems()):
+        for problem in (*self.ledger.problems(), *broker.idle_problems(), *self.group.problems()):
             world.violation(problem)
         if world.violations:
             return False
         broker.crash(True, 0.1)
         world.run(2.0)
+        if self.plan.replicated and not self._settle():
+            return False
         if self.broker.serves and self.broker.messages_recovered:
             world.violation(f"{self.broker.messages_recovered} messages are back after all were acknowledged")
         return True
@@ -212,6 +239,11 @@ class HaSimulation:
         for actor in self.actors:
             if actor.mortal and rng.random() < 0.05:
                 self.world.schedule(rng.uniform(0.5, 6.0), actor.die, rng.random() < 0.5)
+
+
+def is_of_pairs(seed: int) -> bool:
+    """Does a seed give a pair that replicates?  The others give brokers that share a store."""
+    return random.Random(f"{seed}/kind of group").random() < 0.5
 
 
 def simulate_ha(seed: int) -> Result:

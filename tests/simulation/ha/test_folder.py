@@ -39,6 +39,13 @@ class FolderTests(unittest.TestCase):
         self.written(self.first, b"abc")
         self.assertEqual((self.second.read(PATH), self.second.list(FOLDER)), (b"abc", ["file", "server.epoch"]))
 
+    def test_what_a_former_holder_makes_is_left_for_the_next_start(self) -> None:
+        self.take(self.first)
+        self.written(self.first, b"abc")
+        self.take(self.second)
+        self.written(self.first, b"def", f"{FOLDER}/late")
+        self.assertEqual(self.disk.not_removed, {f"{FOLDER}/late"})
+
     def test_a_machine_loses_only_what_it_has_written_and_not_synced(self) -> None:
         lost = 0
         for seed in range(20):

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import unittest
+from collections.abc import Mapping, Sequence
 from typing import get_args
 
 from mqbroker.process.forms import running_form
 from tests.simulation import faults, plants
-from tests.simulation.ha.faults import AllKilled, Blocked, FullFolder, HeldUp, LockLost, PowerCut, WaiterHeldUp
-from tests.simulation.ha.run import simulate_ha
+from tests.simulation.ha.faults import AllKilled, Blocked, FullFolder, HeldUp, LockLost, PowerCut, SlowLoad, WaiterHeldUp
+from tests.simulation.ha.run import is_of_pairs, simulate_ha
 from tests.simulation.many import run_many
-from tests.simulation.plants import HA_PLANTS
+from tests.simulation.plants import HA_PLANTS, PAIR_PLANTS, Plant
 
-SEEDS = range(1, 61)
-PLANT_SEEDS = range(1, 301)
-FIRST = PLANT_SEEDS[:8]
-"""Some plants are found by one of these: sooner than other processes begin."""
-REPLAYED = 8
-OF_THE_GROUP = (AllKilled, Blocked, FullFolder, HeldUp, LockLost, PowerCut, WaiterHeldUp)
-NOT_HERE = (faults.ClockStep, faults.Damage, faults.FillingDisk, faults.FullDisk)
-"""What one broker alone is enough for; clocks of the brokers are wrong all the time instead, and they have one disk."""
+SEEDS = range(1, 101)
+PLANT_SEEDS = range(1, 601)
+"""As many as give 300 of each kind."""
+FIRST = 4
+"""Some plants are found by one of so many: sooner than other processes begin."""
+REPLAYED = {False: next(seed for seed in SEEDS if not is_of_pairs(seed)), True: next(seed for seed in SEEDS if is_of_pairs(seed))}
+OF_THE_GROUP = (AllKilled, Blocked, FullFolder, HeldUp, LockLost, PowerCut, SlowLoad, WaiterHeldUp)
+NOT_HERE = (faults.ClockStep, faults.Damage, faults.FillingDisk)
+"""What one broker alone is enough for; clocks of the brokers are wrong all the time instead."""
 FAULTS = sorted({kind.__name__ for kind in (*OF_THE_GROUP, *get_args(faults.Fault)) if kind not in NOT_HERE} | {"Cut"})
 
 
@@ -33,14 +35,20 @@ class HaSimulationTests(unittest.TestCase):
         self.assertGreater(summary.receipts, 20 * len(SEEDS))
         self.assertEqual(sorted(summary.faults), FAULTS)
 
-    def test_every_planted_fault_is_found(self) -> None:
-        for name, plant in HA_PLANTS.items():
+    def test_every_planted_fault_of_brokers_that_share_a_store_is_found(self) -> None:
+        self.look_for(HA_PLANTS, [seed for seed in PLANT_SEEDS if not is_of_pairs(seed)])
+
+    def test_every_planted_fault_of_pairs_that_replicate_is_found(self) -> None:
+        self.look_for(PAIR_PLANTS, [seed for seed in PLANT_SEEDS if is_of_pairs(seed)])
+
+    def look_for(self, known: Mapping[str, Plant | None], seeds: Sequence[int]) -> None:
+        for name, plant in known.items():
             if plant is None or (running_form() != "pure" and plants.is_compiled(plant)):
                 continue
             with self.subTest(name):
-                summary = run_many(FIRST, 1, name, first_failure=True, kind="ha")
+                summary = run_many(seeds[:FIRST], 1, name, first_failure=True, kind="ha")
                 if not summary.failed:
-                    summary = run_many(PLANT_SEEDS[len(FIRST) :], plant=name, first_failure=True, kind="ha")
+                    summary = run_many(seeds[FIRST:], plant=name, first_failure=True, kind="ha")
                 self.assertTrue(summary.failed, f"{summary.seeds} seeds have not found {name}")
                 (outcome,) = summary.failed
                 print(f"{name} is found by seed {outcome.seed}, run number {summary.seeds}: {outcome.violations[0]}")
@@ -48,6 +56,8 @@ class HaSimulationTests(unittest.TestCase):
                 self.assertIn(f"--ha --seed {outcome.seed} --verbose --plant {name}", outcome.report)
 
     def test_a_seed_replays(self) -> None:
-        first, second = simulate_ha(REPLAYED), simulate_ha(REPLAYED)
-        self.assertEqual(first.log, second.log)
-        self.assertNotEqual(first.log, simulate_ha(REPLAYED + 1).log)
+        for seed in REPLAYED.values():
+            with self.subTest(seed=seed):
+                first, second = simulate_ha(seed), simulate_ha(seed)
+                self.assertEqual(first.log, second.log)
+                self.assertNotEqual(first.log, simulate_ha(seed + 1).log)

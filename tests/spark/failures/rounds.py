@@ -195,7 +195,7 @@ class Rounds:
         yield outcome
         for producer in self._producers:
             producer.pause()
-        self._until(lambda: message_count(self._broker.url, SOURCE) == 0, "everything is read, written and settled")
+        self._until_all_is_settled()
         sent = {producer.name: producer.sent for producer in self._producers}
         try:
             for mode, came in self._came.items():
@@ -248,6 +248,17 @@ class Rounds:
                 tail = self._driver.tail() if self._driver is not None else ""
                 raise ProcessFailed(f"not within {SECONDS_MAX} s: {what}\n{tail}")
             time.sleep(0.1)
+
+    def _until_all_is_settled(self) -> None:
+        """However much has gathered: each part of it may take its time."""
+
+        def count() -> int:
+            return message_count(self._broker.url, SOURCE)
+
+        left = count()
+        while left:
+            self._until(lambda left=left: count() < left, "everything is read, written and settled")
+            left = count()
 
     def _start_driver(self) -> None:
         url = self._broker.url if self._proxy is None else self._proxy.url

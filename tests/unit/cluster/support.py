@@ -35,6 +35,7 @@ class KnownOthers:
         self.cluster = cluster
         self.bridges = bridges
         self.broadcast_groups: dict[str, Any] = {}
+        self.copies: Any = None
 
     def open_bridges(self) -> Any:
         return self.bridges

@@ -91,6 +91,17 @@ class StopTests(ConnectionTestCase):
         self.assertEqual(self.connection.stop(), waited_for)
 
 
+class ScaleDownTests(ConnectionTestCase):
+    def test_only_a_member_that_leaves_its_messages_to_another_one_leaves_for_good(self) -> None:
+        told: list[str] = []
+        self.connection.topology.scaled_down.subscribe(told.append)
+        leaving, stopping = self.appear(PEER, 1), self.appear(OTHER, 1)
+        stop = DisconnectReceived(OTHER, reason=REASON_SCALE_DOWN, target_node_id=None, connector=None)
+        stopping.lost(DisconnectedError("it has left"), stop)
+        self.scale_down(leaving, OTHER)
+        self.assertEqual(told, [PEER])
+
+
 class PlaceTests(ConnectionTestCase):
     def test_places_without_a_member(self) -> None:
         """Where this broker is, and primaries and backups of members, nobody needs to look."""

@@ -216,7 +216,6 @@ class HonestyTests(ConfigurationTestCase):
 
     def test_other_refused_things(self) -> None:
         for core in (
-            "<ha-policy><replication/></ha-policy>",
             "<store><database-store><jdbc-user>u</jdbc-user></database-store></store>",
             "<journal-retention-directory>data/retention</journal-retention-directory>",
             "<remoting-incoming-interceptors><class-name>a.B</class-name></remoting-incoming-interceptors>",

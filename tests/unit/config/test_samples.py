@@ -16,7 +16,7 @@ from mqclient.urls import parse_connection_url
 
 CONFIG = Path(__file__).parents[3] / "config"
 FOLDERS = ("cluster-chain", "cluster-discovery", "cluster-static", "cluster-symmetric", "cluster-with-artemis")
-PAIR = "ha-shared-store"
+PAIR, REPLICATED = "ha-shared-store", "ha-replication"
 LOOPBACK = "127.0.0.1"
 
 
@@ -39,7 +39,8 @@ class SampleTests(SynchronousTestCase):
         return {name: self.connection(each).static_connectors for name, each in self.nodes(folder).items()}
 
     def test_every_folder_is_here(self) -> None:
-        self.assertEqual(sorted(path.name for kind in ("cluster", "ha") for path in CONFIG.glob(f"{kind}-*")), sorted((*FOLDERS, PAIR)))
+        found = {path.name for kind in ("cluster", "ha") for path in CONFIG.glob(f"{kind}-*")}
+        self.assertEqual(found, {*FOLDERS, PAIR, REPLICATED})
 
     def test_the_brokers_of_a_folder_fit_each_other(self) -> None:
         for folder in FOLDERS:
@@ -93,15 +94,33 @@ class SampleTests(SynchronousTestCase):
             self.assertEqual(own.connectors[own.name].port, own.acceptors[0].port)
             self.assertEqual({uri.host for uri in [*own.acceptors, *own.connectors.values()]}, {LOOPBACK})
 
+    def test_a_pair_has_copies_and_a_voter(self) -> None:
+        nodes = self.nodes(REPLICATED)
+        primary, backup = nodes["primary"].replication, nodes["backup"].replication
+        assert primary is not None and backup is not None
+        self.assertEqual((primary.backup, backup.backup, backup.allow_failback), (False, True, True))
+        self.assertEqual((nodes["voter"].replication, nodes["voter"].shared_store), (None, None))
+        self.assertEqual(
+            self.links(REPLICATED), {"primary": ("backup", "voter"), "backup": ("primary", "voter"), "voter": ("primary", "backup")}
+        )
+        self.assertEqual(len({(each.cluster_user, each.cluster_password) for each in nodes.values()}), 1)
+        for name, each in nodes.items():
+            self.assertEqual((each.name, each.connectors[name].port), (name, each.acceptors[0].port))
+            self.assertEqual({uri.host for uri in [*each.acceptors, *each.connectors.values()]}, {LOOPBACK})
+            for other in nodes.values():
+                self.assertEqual(str(each.connectors[name]), str(other.connectors[name]))
+
     def test_a_dead_broker_of_a_pair_is_replaced_soon(self) -> None:
-        for name, each in self.nodes(PAIR).items():
-            result = detection(each, None)
-            assert result is not None
-            self.assertEqual(result.warnings, [], name)
-            self.assertLess(max(delay.seconds for delay in result.delays), 5.0)
+        for folder in (PAIR, REPLICATED):
+            nodes = self.nodes(folder)
+            for name in ("primary", "backup"):
+                result = detection(nodes[name], None)
+                assert result is not None
+                self.assertEqual(result.warnings, [], (folder, name))
+                self.assertLess(max(delay.seconds for delay in result.delays), 5.0, (folder, name))
 
     def test_clients_find_them(self) -> None:
-        for folder in (*FOLDERS, PAIR):
+        for folder in (*FOLDERS, PAIR, REPLICATED):
             ports = {each.acceptors[0].port for each in self.nodes(folder).values()}
             entries = {entry.key: entry.value for entry in parse_properties((CONFIG / folder / "jndi.properties").read_bytes())}
             factories = [value for key, value in entries.items() if key.startswith("connectionFactory.")]
@@ -112,7 +131,7 @@ class SampleTests(SynchronousTestCase):
                         self.assertTrue(uri.port in ports if uri.scheme == "tcp" else (uri.host, uri.port) == ("231.7.7.7", 9876))
 
     def test_the_read_me_names_command_and_ports(self) -> None:
-        for folder in (*FOLDERS, PAIR):
+        for folder in (*FOLDERS, PAIR, REPLICATED):
             text = (CONFIG / folder / "README.md").read_text()
             self.assertIn(f"$ make run CONFIG=config/{folder}\n", text)
             listed = dict(re.findall(r"(?m)^\| `(\w+)` \| (\d+) \|$", text))

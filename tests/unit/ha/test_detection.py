@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from hypothesis import given
@@ -105,22 +104,37 @@ class SharedStoreTests(SynchronousTestCase):
         )
         result = detection(configuration, None)
         assert result is not None
-        replica, primary, *links = result.delays
+        replica, by_voters, primary, primary_by_voters, *links = result.delays
         asked = "built in: the dead copy is asked for its word"
+        voted = "built in: the voters are asked twice, and those that live answer at once"
+        dead_primary = {"connection-ttl": 1.5, "check-period, beyond connection-ttl": 0.5, asked: 2.0}
+        dead_replica = {"connection-ttl": 1.5, "connection-ttl-check-interval, twice": 1.0, asked: 2.0}
+        self.assertEqual((shares(replica), shares(by_voters)), (dead_primary, {**dead_primary, voted: 0.0}))
+        alone = {"built in: the dead copy is looked for twice": 2.15, "connection-ttl": 1.5, "connection-ttl-check-interval, twice": 1.0}
+        self.assertEqual((shares(primary), shares(primary_by_voters)), (alone, {**dead_replica, voted: 0.0}))
         self.assertEqual(
-            shares(replica),
-            {"connection-ttl": 1.5, "check-period, beyond connection-ttl": 0.5, "built in: the dead copy is asked for its word": 2.0},
-        )
-        self.assertEqual(
-            shares(primary),
-            {"connection-ttl": 1.5, "connection-ttl-check-interval, twice": 1.0, asked: 2.0},
+            (replica.what, by_voters.what),
+            ("A replica takes over from a dead primary, in a pair alone", "A replica takes over from a dead primary, with voters"),
         )
         self.assertEqual((len(links), result.traps), (2, ()))
-        overriding = replace(configuration, replication=ReplicationConfiguration(True), connection_ttl_override=20_000)
-        result = detection(overriding, None)
-        assert result is not None
-        self.assertEqual(shares(result.delays[0])["connection-ttl"], 60.0)
-        self.assertEqual(shares(result.delays[1])["connection-ttl-override"], 20.0)
+
+    def test_a_replica_that_answers_nothing_is_given_up_by_what_ends_first(self) -> None:
+        for options, expected in (
+            ({"connection_ttl_override": 20_000}, {"connection-ttl-override": 20.0, "connection-ttl-check-interval, twice": 4.0}),
+            ({}, {"call-timeout": 30.0, "built in: the primary looks at its replica": 1.0}),
+            ({"connection_ttl_override": 20_000, "connection_ttl_check_interval": 0}, {"call-timeout": 30.0}),
+        ):
+            configuration = Configuration(
+                replication=ReplicationConfiguration(True),
+                connectors={"own": CONNECTOR},
+                cluster_connections=[ClusterConnectionConfiguration("first", "own")],
+                **options,
+            )
+            result = detection(configuration, None)
+            assert result is not None
+            self.assertEqual(shares(result.delays[0])["connection-ttl"], 60.0)
+            self.assertLessEqual(expected.items(), shares(result.delays[2]).items())
+            self.assertIn("A primary goes on without a dead replica, in a pair alone after up to", result.warnings[2])
 
     @given(st.integers(1, 100), st.integers(1, 100), st.integers(0, 100))
     def test_a_link_lasts_no_longer_than_its_shares_say(self, ttl: int, period: int, last: int) -> None:

@@ -24,10 +24,18 @@ class CandidateTests(SynchronousTestCase):
         candidate.granted()
         candidate.lost("why")
         candidate.give_way(True)
-        candidate.start_again()
+        candidate.start_again("n", print)
         candidate.take_brokers("n", print)
         candidate.take_nobody()
         self.assertEqual(
-            life.told, ["activate", ("fence", "why"), ("give_way", True), ("start_again",), ("take_brokers", "n", print), ("take_nobody",)]
+            life.told,
+            [
+                "activate",
+                ("fence", "why"),
+                ("give_way", True),
+                ("start_again", "n", print),
+                ("take_brokers", "n", print),
+                ("take_nobody",),
+            ],
         )
         self.assertTrue(candidate.at_once)

@@ -60,6 +60,19 @@ class StopTests(SynchronousTestCase):
         self.clustering.cut()
         self.assertEqual((bridge.state, link.open, self.world.queue("q").references.count), ("stopped", False, 1))
 
+    def test_without_an_orderly_stop_everything_ends_at_once(self) -> None:
+        """So an activation is given up, and the process goes on: the next one has links of its own."""
+        [link] = self.runtime.links
+        link.silent = True
+        self.sender.publish(b"1")
+        self.clock.advance(0)
+        self.clustering.cut()
+        bridge = self.clustering.bridges.find("bridge")
+        assert bridge is not None
+        self.assertEqual((bridge.state, link.open, self.world.queue("q").references.count), ("stopped", False, 1))
+        self.clock.advance(STOP_SECONDS)
+        self.assertEqual(self.runtime.links, [link])
+
     def test_who_has_answered_is_not_cut(self) -> None:
         self.sender.publish(b"1")
         stopped = self.clustering.stop()

@@ -20,7 +20,6 @@ from mqbroker.node.life import STOP_SECONDS, BrokerLife
 from mqbroker.node.parts import StartError
 from mqbroker.node.stores import make_store
 from mqbroker.server.observation.metrics import render
-from mqbroker.server.transport.waiting import WaitingServer
 from mqbroker.storage.disk.diskwriter import DiskWriter
 from mqbroker.storage.disk.filesystem import FileSystem
 from mqclient.urls import parse_transport_uri
@@ -32,7 +31,6 @@ from tests.support.diskwriter import WriterInTurns
 from tests.support.parts import KnownListeners, KnownPages, make_parts
 from tests.unit.cluster.bridge_support import MemoryRuntime
 from tests.unit.cluster.support import CONNECTIONS
-from tests.unit.messaging.support import HeldStore
 from tests.unit.server.support import Peer
 
 
@@ -346,34 +344,116 @@ class EndTests(LifeCase):
 class Voter(GrantedLater):
     """An activation that answers votes while it seeks."""
 
-    def __init__(self, clock: FakeClock, configuration: Configuration) -> None:
-        super().__init__()
-        store: Any = HeldStore()
-        self.server = WaitingServer(configuration, store, clock, lambda: "1")
-        self.server.cluster_channel.register_vote("Ballot", lambda connection, ballot: b"stored " + ballot)
-        self.listeners = KnownListeners(self.server)
-
     def seek(self, candidate: Any) -> None:
         super().seek(candidate)
-        self.listeners.open()
-
-    def grant(self) -> None:
-        self.listeners.close()
-        self.server.stop()
-        super().grant()
+        candidate.take_brokers("node", lambda channel: channel.register_vote("Ballot", lambda connection, ballot: b"stored " + ballot))
 
 
 class VotingTests(LifeCase):
-    def test_a_passive_broker_can_answer_votes_until_it_is_active(self) -> None:
-        candidate = Voter(self.clock, self.configuration)
-        life = self.life(activation=candidate)
+    def setUp(self) -> None:
+        super().setUp()
+        self.voter = Voter()
+        self.stores: list[Any] = []
+
+    def passive(self, **others: Any) -> BrokerLife:
+        life = self.life(activation=self.voter, make_store=self._kept(self.stores, make_store), **others)
         life.start()
-        self.assertEqual((life.state, candidate.listeners.is_open), ("passive", True))
-        peer = Peer(candidate.listeners)  # type: ignore[arg-type]
+        self.assertEqual(life.state, "passive")
+        return life
+
+    def member(self) -> Peer:
+        peer = Peer(self.listeners[0])  # type: ignore[arg-type]
         peer.send(wire.ClusterConnect("u", "p"), CLUSTER_CHANNEL)
+        return peer
+
+    def test_a_passive_broker_can_answer_votes_until_it_is_active(self) -> None:
+        life = self.passive()
+        peer = self.member()
         peer.send(wire.QuorumVote("Ballot", b"1"), CLUSTER_CHANNEL)
         self.assertEqual(peer.take(CLUSTER_CHANNEL), [wire.ClusterConnectReply(True), wire.QuorumVoteReply("Ballot", b"stored 1")])
-        candidate.grant()
-        self.assertEqual((life.state, peer.transport.closed, candidate.listeners.is_open), ("active", True, False))
-        self.assertTrue(self.listeners[-1].is_open)
+        self.voter.grant()
+        self.assertEqual((life.state, peer.transport.closed), ("active", True))
+        self.stopped(life)
+
+    def test_its_acceptors_stay_open_while_it_reads_the_journal_and_are_those_of_the_active_broker_then(self) -> None:
+        life = self.passive()
+        [store], [listeners], open_at = self.stores, self.listeners, []
+        load = store.load
+        self.patch(store, "load", lambda: (open_at.append(listeners.is_open), load())[1])
+        waiting = listeners.server
+        self.voter.grant()
+        self.assertEqual((open_at, self.listeners, listeners.is_open), ([True], [listeners], True))
+        self.assertIsNot(listeners.server, waiting)
+        self.assertIs(listeners.server, life.active.server)
+        self.stopped(life)
+        self.assertFalse(listeners.is_open)
+
+    def assert_closed(self, life: BrokerLife) -> None:
+        self.voter.grant()
+        self.assertEqual((life.state, self.listeners[-1].is_open), ("failed", False))
+
+    def test_a_journal_that_cannot_be_read_closes_them(self) -> None:
+        life = self.passive()
+        self.patch(self.stores[0], "load", lambda: self.fail("damaged"))
+        self.assert_closed(life)
+
+    def test_an_activation_that_fails_closes_them(self) -> None:
+        life = self.passive()
+        self.patch(self.listeners[0], "serve", lambda server: self.fail("broken"))
+        self.assert_closed(life)
+
+
+class SteppingBackTests(PassiveCase):
+    """An active broker whose proof is lost ends at once, and seeks it anew."""
+
+    def stepping_back(self) -> BrokerLife:
+        life = self.life(activation=self.activation)
+        life.start()
+        self.activation.grant()
+        self.make_queue(life)
+        self.activation.candidate.start_again("node", lambda channel: None)
+        return life
+
+    def test_its_acceptors_stay_open_without_a_gap(self) -> None:
+        life = self.stepping_back()
+        [listeners] = self.listeners
+        self.assertIsNot(listeners.server, life.active.server)
+        while life.state != "passive":
+            self.assertTrue(listeners.is_open)
+            self.clock.advance(0.01)
+        self.activation.grant()
+        self.assertEqual((self.listeners, listeners.is_open), ([listeners], True))
+        self.assertIs(listeners.server, life.active.server)
+        self.stopped(life)
+        self.assertFalse(listeners.is_open)
+
+    def test_it_is_not_ready_and_has_not_failed(self) -> None:
+        life = self.stepping_back()
+        self.assertEqual((life.state, life.live()), ("becoming passive", None))
+        self.assertEqual(life.ready(), "the broker is becoming passive (in line)")
+        self.settle()
+        self.assertEqual((life.state, life.live(), self.failures), ("passive", None, []))
+        self.activation.grant()
+        self.assertIn("q", life.active.messaging.core.queues)
+        self.stopped(life)
+
+    def test_a_stop_meanwhile_ends_the_search(self) -> None:
+        life = self.stepping_back()
+        ceased = self.activation.ceased
+        self.stopped(life)
+        self.assertEqual((life.state, self.activation.granted, self.activation.ceased), ("stopped", None, ceased + 1))
+        self.assertFalse(self.listeners[0].is_open)
+
+    def test_a_start_after_such_a_stop_is_the_only_one(self) -> None:
+        life = self.stepping_back()
+        life.stop().addCallback(lambda _: life.start())
+        self.settle()
+        self.assertEqual(life.state, "passive")
+        self.stopped(life)
+
+    def test_one_that_is_not_active_stays_as_it_is(self) -> None:
+        life = self.life(activation=self.activation)
+        life.start()
+        self.activation.candidate.start_again("node", lambda channel: None)
+        self.assertEqual(life.state, "passive")
         self.stopped(life)

@@ -29,6 +29,8 @@ class MachineTests(SynchronousTestCase):
             "locked": ("wait", "activate"),
             "passive": ("activate",),
             "activating": ("activated", "refused"),
+            "active": ("step_back",),
+            "becoming passive": ("ended",),
             "leaving": ("left",),
             "stopping": ("written",),
         }

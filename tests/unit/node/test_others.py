@@ -11,6 +11,9 @@ from mqbroker.config.model.cluster import ScaleDownConfiguration
 from mqbroker.config.model.configuration import Configuration
 from mqbroker.node.others import Others
 from mqbroker.node.parts import StartError
+from mqbroker.server.cluster_port import CopyFigures
+
+COPIES = CopyFigures(1, True, None, None)
 
 
 class PlayedClustering:
@@ -46,11 +49,13 @@ class OthersTests(SynchronousTestCase):
             self.made.append(PlayedClustering(self.failure))
             return self.made[-1]
 
-        return Others(Configuration(**options), make, lambda: self.stops.append("stop"), lambda: self.stops.append("hand over"))
+        stop, hand_over = (lambda: self.stops.append("stop")), (lambda: self.stops.append("hand over"))
+        return Others(Configuration(**options), make, stop, hand_over, lambda: COPIES)
 
     def test_a_broker_alone_has_nothing_to_show(self) -> None:
         others = self.others()
         self.assertEqual((others.cluster, others.bridges, others.broadcast_groups, others.problem()), (None, None, {}, None))
+        self.assertIs(others.copies, COPIES)
         others.cut_short()
         self.assertEqual((others.scales_down, self.made), (False, []))
 

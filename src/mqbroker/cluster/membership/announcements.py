@@ -60,6 +60,7 @@ class Announcements:
     def _scaled_down(self, connection: ServerConnection, packet: ScaleDownAnnouncement) -> None:
         if packet.target_node_id == self._default.node_id:
             log.info("the broker {node!r} has scaled down to this one", node=packet.scaled_down_node_id[:100])
+            self._topology_of(connection).scaled_down(packet.scaled_down_node_id)
 
     def _replica_asks(self, connection: ServerConnection, packet: BackupRegistration) -> BackupRegistrationFailed:
         """A replica without a group name tries every primary without a backup, and would wait here for ever."""

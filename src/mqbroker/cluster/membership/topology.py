@@ -114,6 +114,7 @@ class ClusterTopology(Topology):
         "contested",
         "node_id",
         "rival",
+        "scaled_down",
     )
 
     def __init__(self, node_id: str, clock: Clock) -> None:
@@ -122,6 +123,8 @@ class ClusterTopology(Topology):
         self.rival: str | None = None
         self.contested: Event[TransportConfiguration] = Event()
         """Each connector but the own one with which the own node id is announced, also old ones."""
+        self.scaled_down: Event[str] = Event()
+        """The node id of a member that leaves for good, since another broker gets what it has."""
         self._stopped = False
         self._clock = clock
         self._own: TransportConfiguration | None = None

@@ -21,7 +21,6 @@ from mqbroker.config.model.cluster import (
     SharedStoreConfiguration,
     TransformerConfiguration,
 )
-from mqbroker.config.model.cluster_elements import REPLICATION_REFUSED
 from mqbroker.config.model.configuration import DEFAULT_CLUSTER_PASSWORD, DEFAULT_CLUSTER_USER, Configuration
 from mqbroker.config.problems import Findings, did_you_mean
 from mqbroker.config.schema.values import BOOLEAN
@@ -185,9 +184,6 @@ class _Assembly:
         self._configuration.shared_store = SharedStoreConfiguration(backup, **_known(SharedStoreConfiguration, role.values))
 
     def _replication(self, content: Content) -> None:
-        if REPLICATION_REFUSED:
-            self._error(content.place, f"<replication> cannot be used: {REPLICATION_REFUSED}")
-            return
         found = self._role(content, "replication")
         if found is None:
             return

@@ -179,8 +179,8 @@ class ReplicationConfiguration:
     ``group_name`` and ``cluster_name`` (None: the default cluster connection) say who may pair.  Of former journals
     ``max_saved_replicated_journals_size`` are kept, -1 = all.  Times are in milliseconds, but ``quorum_vote_wait`` in seconds.
     ``check_for_active_server`` (of a primary) and ``vote_on_replication_failure`` ask for a proof before the start, and after the loss of
-    the replica; None = as true.  ``quorum_size`` is the least number of voters that must agree, -1 = a majority.  ``allow_failback`` and
-    ``restart_backup`` are for a backup.
+    the replica; None = as true.  ``quorum_size`` is the number of nodes of the cluster, with the own one, of which a majority must agree at
+    least, -1 = those that are known.  ``allow_failback`` and ``restart_backup`` are for a backup.
     """
 
     backup: bool
@@ -191,10 +191,11 @@ class ReplicationConfiguration:
     initial_replication_sync_timeout: int = 30000
     vote_on_replication_failure: bool | None = None
     quorum_size: int = -1
-    vote_retries: int = 12
-    vote_retry_wait: int = 5000
-    quorum_vote_wait: int = 30
+    vote_retry_wait: int | None = None
+    """Between two searches for a proof; None: :data:`mqbroker.ha.proof.rules.RETRY_SECONDS`."""
+    quorum_vote_wait: int | None = None
+    """For each of the two answers of the voters; None: :data:`mqbroker.ha.proof.rules.ROUND_SECONDS`."""
     retry_replication_wait: int | None = None
-    """None: as long as ``vote_retry_wait``."""
+    """None: as long as ``vote_retry_wait``, and without that 5000."""
     allow_failback: bool = False
     restart_backup: bool = True

@@ -6,11 +6,9 @@ from dataclasses import replace
 
 from mqbroker.config.model.shared_elements import NAME, PROPERTY, filter_block
 from mqbroker.config.schema import values as kinds
-from mqbroker.config.schema.model import Block, Item, Support, flag, honoured, quiet
+from mqbroker.config.schema.model import Block, Item, Support, flag, honoured, quiet, warned
 
 NO_HA = "this kind of high availability is not there yet: nothing would take over, and a backup would start as a second active broker"
-REPLICATION_REFUSED = NO_HA
-"""Why ``replication`` stops the start; empty once it does not."""
 NO_EFFECT = "without effect in current Artemis too"
 
 BALANCING = kinds.choice("OFF", "STRICT", "ON_DEMAND", "OFF_WITH_REDISTRIBUTION")
@@ -332,16 +330,32 @@ PAIRING: tuple[Item | Block, ...] = (
         "vote-on-replication-failure",
         "After the loss of the replica, go on only with a proof that no other copy can be active; absent: as true.",
     ),
-    honoured("quorum-size", kinds.integer(1, kinds.INT_MAX, -1), "Voters that must agree at least; -1 a majority of all."),
     honoured(
-        "vote-retries", kinds.integer(0, kinds.INT_MAX), "How often the voters are asked before the replica looks for a primary again."
+        "quorum-size",
+        kinds.integer(1, kinds.INT_MAX, -1),
+        "Nodes of the cluster, with this one, of which a majority must agree; a majority of the known voters must in any case.",
     ),
-    honoured("vote-retry-wait", kinds.integer(0, kinds.LONG_MAX), "Between two of these times."),
-    honoured("quorum-vote-wait", kinds.integer(1, kinds.INT_MAX), "Seconds that the voters have for their answer."),
+    warned(
+        "vote-retries",
+        kinds.integer(0, kinds.INT_MAX),
+        "How often the voters are asked.",
+        "a broker asks until it has a proof or hears that another one goes on",
+        unless=(12,),
+    ),
+    honoured(
+        "vote-retry-wait",
+        kinds.integer(0, kinds.LONG_MAX),
+        "Between two searches for a proof, ms, give or take a half; 1000 unless set (Artemis: 5000).",
+    ),
+    honoured(
+        "quorum-vote-wait",
+        kinds.integer(1, kinds.INT_MAX),
+        "Seconds that the voters have for each of their two answers; 2 unless set (Artemis: 30).",
+    ),
     honoured(
         "retry-replication-wait",
         kinds.integer(0, kinds.LONG_MAX),
-        "Between two rounds of looking for a primary; vote-retry-wait unless set.",
+        "Between two rounds of looking for a primary, ms; vote-retry-wait unless set, and without that 5000.",
     ),
     MANAGER,
 )
@@ -369,7 +383,7 @@ REPLICATED_BACKUP = Block(
 )
 REPLICATION = Block(
     "replication",
-    "A backup has a copy of the journal." + (f" **refused**: {REPLICATION_REFUSED}." if REPLICATION_REFUSED else ""),
+    "A backup has a copy of the journal.",
     children=(
         REPLICATED_PRIMARY,
         REPLICATED_BACKUP,

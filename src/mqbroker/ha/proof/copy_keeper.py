@@ -80,10 +80,13 @@ class CopyKeeper:
         self._copying, self.in_sync = None, False
         return self._change(lambda record: record.gave_up(diverged))
 
-    def begin_copy(self) -> Deferred[Copying]:
+    def begin_copy(self, other: OtherCopy) -> Deferred[Copying]:
         copying = self._copying = Copying(self)
         self.in_sync = False
-        return self._change(CopyRecord.begun).addCallback(lambda _: copying)
+        return self._change(lambda record: record.begun(other)).addCallback(lambda _: copying)
+
+    def put_away(self) -> Deferred[CopyRecord]:
+        return self._change(CopyRecord.put_away)
 
     def complete(self, copying: Copying, sequence: int, other: OtherCopy) -> Deferred[CopyRecord]:
         if copying is not self._copying:

@@ -62,9 +62,9 @@ class OtherCopy:
 class CopyRecord:
     """The durable record of one copy.
 
-    ``sequence`` is the highest at which this copy was complete, 0 before any.  ``other`` is the last copy that was noted.  ``took_over``:
+    ``sequence`` is the highest at which this copy was complete, 0 before any.  ``other`` is the copy that was noted last.  ``took_over``:
     the sequence was reached by a copy that was a replica before.  ``diverged``: the data were given up although they hold messages that
-    no other copy has, so they are to be kept for the operator.
+    no other copy has, so they are to be kept for the operator; they are in the folders of the store, or a part of them is.
     """
 
     copy_id: str
@@ -130,9 +130,13 @@ class CopyRecord:
         """Never used again before a full copy.  Data that are incomplete stay so."""
         return replace(self, state=CopyState.GIVEN_UP, diverged=diverged) if self.complete else self
 
-    def begun(self) -> CopyRecord:
-        """A copy from another one begins: the data are no longer whole."""
-        return replace(self, state=CopyState.INCOMPLETE, diverged=False)
+    def begun(self, other: OtherCopy) -> CopyRecord:
+        """A copy from ``other`` begins: the data are no longer whole."""
+        return replace(self, state=CopyState.INCOMPLETE, other=other)
+
+    def put_away(self) -> CopyRecord:
+        """The data from before this copy are durably where nothing is copied to."""
+        return replace(self, diverged=False) if self.state is CopyState.INCOMPLETE else self
 
     def completed(self, sequence: int, other: OtherCopy) -> CopyRecord:
         """The copy from ``other`` is complete and durable, at its sequence."""
@@ -140,7 +144,7 @@ class CopyRecord:
             raise CopyStateError(f"a copy that is {self.state.value} does not become complete by a copy that was not begun")
         if sequence < max(self.sequence, 1):
             raise CopyStateError(f"this copy was complete at sequence {self.sequence}: it cannot become so at {sequence}")
-        return replace(self, state=CopyState.COMPLETE, sequence=sequence, other=other, took_over=False)
+        return replace(self, state=CopyState.COMPLETE, sequence=sequence, other=other, took_over=False, diverged=False)
 
     def _must_be_complete(self, purpose: str) -> None:
         if not self.complete:

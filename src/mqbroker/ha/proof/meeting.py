@@ -66,13 +66,13 @@ class Standing:
     def yields_to(self, other: Standing) -> bool:
         """Is this copy to give itself up when it meets ``other``?
 
-        Either ``other`` needs its word, or both are active, as a pair that was cut.
+        Either ``other`` seeks and needs its word, or both are active, as a pair that was cut.
         """
         if self.node_id != other.node_id or other.activity is Activity.PASSIVE:
             return False
         if self.activity is other.activity is Activity.ACTIVE:
             return other.preferred_to(self)
-        wanted = other.noted == self.copy_id and other.sequence >= self.sequence
+        wanted = bool(other.search) and other.noted == self.copy_id and other.sequence >= self.sequence
         return wanted and (not self.complete or (other.complete and other.preferred_to(self)))
 
     def preferred_to(self, other: Standing) -> bool:

@@ -171,5 +171,10 @@ class Proposer:
 
 
 def needed_votes(voters: int, quorum_size: int) -> int:
-    """How many of so many voters must agree: a majority, or more if ``quorum-size`` (-1 = not set) says so."""
-    return max(voters // 2 + 1, quorum_size)
+    """How many of so many voters must agree: a majority, or more if ``quorum-size`` (-1 = not set) says so; 0: nobody needs to be asked.
+
+    ``quorum-size`` is that of Artemis: it counts nodes, the own one among them, which casts no vote.
+    """
+    majority = voters // 2 + 1 if voters else 0
+    wanted = 0 if quorum_size < 0 else quorum_size // 2 if quorum_size <= 2 else quorum_size // 2 + 1
+    return max(majority, wanted)

@@ -12,15 +12,13 @@ from twisted.logger import Logger
 from mqbroker.ha.proof.java_voters import JavaVotes
 from mqbroker.ha.proof.paxos import Ballot, Progress, Proposer
 from mqbroker.ha.proof.ports import Network, UnreachableError
+from mqbroker.ha.proof.rules import ROUND_SECONDS
 from mqbroker.ha.proof.vote_codec import ACTIVATION_VOTE, PROPOSER_SIZE, decode_answer, encode_question
 
 if TYPE_CHECKING:
     from twisted.python.failure import Failure
 
     from mqbroker.messaging.ports import Cancellable, Clock
-
-ROUND_SECONDS = 2.0
-"""How long the answers of one round are waited for."""
 
 log = Logger(namespace="mqbroker.ha")
 
@@ -37,10 +35,23 @@ class Outcome(NamedTuple):
 
 
 class Poll:
-    """The questions of one copy to the voters of its node.  Each :meth:`ask` is one attempt; a new one ends the last."""
+    """The questions of one copy to the voters of its node.  Each :meth:`ask` is one attempt; a new one ends the last.
 
-    def __init__(self, network: Network, clock: Clock, entropy: Callable[[int], bytes], node_id: str, copy_id: str, connector: str) -> None:
+    ``round_seconds`` is how long the answers of each round are waited for.
+    """
+
+    def __init__(
+        self,
+        network: Network,
+        clock: Clock,
+        entropy: Callable[[int], bytes],
+        node_id: str,
+        copy_id: str,
+        connector: str,
+        round_seconds: float = ROUND_SECONDS,
+    ) -> None:
         self._network = network
+        self._round_seconds = round_seconds
         self._clock = clock
         self._entropy = entropy
         self._node_id = node_id
@@ -52,6 +63,8 @@ class Poll:
         self._done: Callable[[Outcome], object]
         self._limit: Cancellable | None = None
         self._asked: list[Deferred[bytes]] = []
+        self._java_asked: set[str] = set()
+        """The Java voters among those whose answers this round waits for."""
         self._round = object()
         """Tells the answers of this round from late ones."""
 
@@ -78,11 +91,12 @@ class Poll:
         asked, self._asked = self._asked, []
         for each in asked:
             each.cancel()
+        self._java_asked.clear()
 
     def _ask_all(self) -> None:
         self.stop()
         this_round = self._round
-        self._limit = self._clock.call_later(ROUND_SECONDS, self._end, f"too few voters have answered within {ROUND_SECONDS:g} s")
+        self._limit = self._clock.call_later(self._round_seconds, self._too_late)
         question = encode_question(self._proposer.question)
         for voter in self._proposer.voters:
             if this_round is not self._round:
@@ -91,6 +105,8 @@ class Poll:
             handler, asked = (self._java.handler(voter), self._java.question(self._active)) if java else (ACTIVATION_VOTE, question)
             answer = self._network.ask_voter(voter, handler, asked)
             self._asked.append(answer)
+            if java:
+                self._java_asked.add(voter)
             answer.addCallback(partial(self._answered, this_round, voter, java))
             answer.addErrback(partial(self._failed, this_round, voter, java))
 
@@ -99,6 +115,7 @@ class Poll:
             return
         proposer = self._proposer
         if java:
+            self._java_asked.discard(voter)
             self._step(proposer.agreed(voter) if self._java.agrees(self._active, vote) else proposer.silent(voter))
             return
         answer = decode_answer(vote)
@@ -107,11 +124,17 @@ class Poll:
     def _failed(self, this_round: object, voter: str, java: bool, failure: Failure) -> None:
         if this_round is not self._round:
             return
+        self._java_asked.discard(voter)
         if not isinstance(failure.value, UnreachableError):
             log.warn("the voter {voter} gives no answer that can be used: {reason}", voter=voter, reason=failure.getErrorMessage())
         elif java:
             self._java.silent(voter)
         self._step(self._proposer.silent(voter))
+
+    def _too_late(self) -> None:
+        for voter in self._java_asked:
+            self._java.silent(voter)
+        self._end(f"too few voters have answered within {self._round_seconds:g} s")
 
     def _step(self, progress: Progress) -> None:
         proposer = self._proposer

@@ -19,6 +19,14 @@ class UnreachableError(Exception):
     """Nobody answers: nobody listens at that place, or nothing came back in time."""
 
 
+class SilentError(UnreachableError):
+    """Somebody takes connections at that place, and gives no answer: a process that stands still, or reads its journal."""
+
+
+class RefusedError(Exception):
+    """Somebody is there, and cannot be asked: the cluster password is wrong, or there is no agreement on TLS."""
+
+
 class Network(Protocol):
     """The ways to others.
 
@@ -27,7 +35,11 @@ class Network(Protocol):
     """
 
     def ask_copy(self, connector: str, handler: str, question: bytes) -> Deferred[bytes]:
-        """Ask the copy at ``connector``, the text of a note, over a connection that is there already or a new one."""
+        """Ask the copy at ``connector``, the text of a note, over a connection that is there already and at its place.
+
+        The first answer counts.  Fails at once when there is no such connection and nobody listens at the place; a result that is cancelled
+        fails with SilentError if somebody has taken a connection there meanwhile.
+        """
 
     def ask_voter(self, node_id: str, handler: str, question: bytes) -> Deferred[bytes]:
         """Ask the active broker of ``node_id``."""

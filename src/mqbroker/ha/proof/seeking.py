@@ -7,15 +7,17 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from twisted.internet.defer import Deferred, fail, succeed
+from twisted.internet.defer import CancelledError, Deferred, fail, succeed
 from twisted.logger import Logger
+from twisted.python.failure import Failure
 
 from mqbroker.ha.proof.copy_keeper import Copying, CopyKeeper
 from mqbroker.ha.proof.copy_record import CopyRecord, CopyStateError, OtherCopy
 from mqbroker.ha.proof.meeting import MEETING, Activity, Standing
 from mqbroker.ha.proof.paxos import needed_votes
 from mqbroker.ha.proof.poll import Outcome, Poll
-from mqbroker.ha.proof.ports import Network, Owner, Purpose, UnreachableError
+from mqbroker.ha.proof.ports import Network, Owner, Purpose, SilentError, UnreachableError
+from mqbroker.ha.proof.reading_timer import ReadingTimer
 from mqbroker.ha.proof.rules import ProofRules
 from mqbroker.ha.proof.seeking_machine import (
     SEEKING,
@@ -29,14 +31,27 @@ from mqbroker.ha.proof.seeking_machine import (
     voting,
     yielding,
 )
+from mqclient.errors import MQError
 
 if TYPE_CHECKING:
-    from twisted.python.failure import Failure
-
     from mqbroker.messaging.ports import Cancellable, Clock
 
 ANSWER_SECONDS = 2.0
-"""How long the other copy may take for an answer."""
+"""How long the other copy may take for an answer, and how long a place has to refuse connections until an active broker counts its replica
+as gone: that one opens its acceptors when it begins to take over, and may be late with it."""
+
+GONE_SECONDS = 0.2
+"""How long a place has to refuse connections until a replica counts its active broker as gone, whose acceptors are open without a gap."""
+
+DIAL_SECONDS = 1.0
+"""How long an active broker without voters waits for one answer from the place of its replica, before it asks there again."""
+
+LATE_SECONDS = 1.0
+"""The end of a question may be late by so much.  With :data:`DIAL_SECONDS` that is no more than :data:`ANSWER_SECONDS`: a replica that has
+opened its acceptors just after the question has not taken over yet."""
+
+AGAIN_SECONDS = 0.15
+"""Between two questions to a place where nobody listens."""
 
 LAPSE_SECONDS = 5.0
 """How long an active broker lets answers wait for the proof; then its connections end."""
@@ -45,6 +60,12 @@ SEARCH_SIZE = 16
 """Random bytes that tell searches apart."""
 
 log = Logger(namespace="mqbroker.ha")
+
+
+def not_met(failure: Failure) -> None:
+    """The errback of a visit that nothing depends on: only a defect is told."""
+    if not isinstance(failure.value, UnreachableError | MQError | CancelledError):
+        log.failure("the visit of another copy failed", failure)
 
 
 class Seeker:
@@ -75,7 +96,7 @@ class Seeker:
         self._clock = clock
         self._entropy = entropy
         self._machine = make_seeking(SeekingData(self))
-        self._poll = Poll(network, clock, entropy, node_id, keeper.record.copy_id, connector)
+        self._poll = Poll(network, clock, entropy, node_id, keeper.record.copy_id, connector, rules.round_seconds)
         self._state = passive.name
         """That of the machine, for the work of the states, too."""
         self._purpose = Purpose.START
@@ -86,6 +107,10 @@ class Seeker:
         """Is the broker active, perhaps without the proof that it needs now?"""
         self._absent = False
         """Is nobody active or seeking where the other copy should be?"""
+        self._absent_at: float | None = None
+        """The time until which a place where nobody listens is asked again, as its copy may be between two states; None: once is enough."""
+        self._late_at = 0.0
+        """After that time the end of a question says nothing of the other copy any more."""
         self._reason = ""
         """Why it stands as it does, for the log."""
         self._for: Standing | None = None
@@ -185,11 +210,11 @@ class Seeker:
             return fail(CopyStateError(f"no copy becomes complete while its active broker is {self._state}{other_copy}"))
         return self._keeper.note(other)
 
-    def begin_copy(self) -> Deferred[Copying]:
-        """The data of this copy are about to be replaced.  Fails with CopyStateError unless it is passive."""
+    def begin_copy(self, other: OtherCopy) -> Deferred[Copying]:
+        """The data of this copy are about to be replaced by those of ``other``.  Fails with CopyStateError unless it is passive."""
         if self._state != passive.name:
             return fail(CopyStateError(f"a copy that is {self.state} is not overwritten"))
-        return self._keeper.begin_copy()
+        return self._keeper.begin_copy(other)
 
     def visit(self, connector: str) -> Deferred[Standing]:
         """Meet the copy at ``connector``, and give this one up to it if it is to go on.  Results in how the other one stands then.
@@ -251,11 +276,24 @@ class Seeker:
         elif self._purpose is Purpose.GO_ON and rules.vote_on_replication_failure is False:
             self._proven("vote-on-replication-failure is false: nobody was asked, and the replica may become active")
         else:
-            self._step = step = object()
-            self._asked = self._ask(record.other.connector, self.standing)
-            self._asked.addCallbacks(partial(self._answered, step, record.other), partial(self._unanswered, step))
+            by_absence = self._purpose is not Purpose.START and not self._voters()
+            self._absent_at = self._clock.monotonic() + self._refusing_seconds if by_absence else None
+            self._ask_noted(record.other)
 
-    def _ask(self, connector: str, standing: Standing) -> Deferred[Standing]:
+    @property
+    def _refusing_seconds(self) -> float:
+        return GONE_SECONDS if self._purpose is Purpose.TAKE_OVER else ANSWER_SECONDS
+
+    def _ask_noted(self, other: OtherCopy) -> None:
+        self._timer = None
+        looks = self._absent_at is not None and self._purpose is Purpose.GO_ON
+        seconds = DIAL_SECONDS if looks else ANSWER_SECONDS
+        self._late_at = self._clock.monotonic() + seconds + LATE_SECONDS
+        self._step = step = object()
+        self._asked = self._ask(other.connector, self.standing, seconds)
+        self._asked.addCallbacks(partial(self._answered, step, other), partial(self._unanswered, step, other))
+
+    def _ask(self, connector: str, standing: Standing, seconds: float = ANSWER_SECONDS) -> Deferred[Standing]:
         """Ask a copy.  Fails with UnreachableError also when the answer takes too long."""
         answered = self._network.ask_copy(connector, MEETING, standing.encode())
         late: list[bool] = []
@@ -264,20 +302,33 @@ class Seeker:
             late.append(True)
             answered.cancel()
 
-        limit = self._clock.call_later(ANSWER_SECONDS, cancel)
+        limit = ReadingTimer(self._clock, seconds, cancel)
 
         def ended(result: bytes | Failure) -> bytes | Failure:
             limit.cancel()
-            if late:
-                raise UnreachableError(f"no answer within {ANSWER_SECONDS:g} s")
+            if late and not (isinstance(result, Failure) and isinstance(result.value, UnreachableError)):
+                raise UnreachableError(f"no answer within {seconds:g} s")
             return result
 
         return answered.addBoth(ended).addCallback(Standing.decode)
 
-    def _unanswered(self, step: object, failure: Failure) -> None:
+    def _unanswered(self, step: object, noted: OtherCopy, failure: Failure) -> None:
         if step is not self._step:
             return
-        self._absent = isinstance(failure.value, UnreachableError)
+        is_silent = isinstance(failure.value, SilentError)
+        is_nobody = isinstance(failure.value, UnreachableError) and not is_silent
+        if self._absent_at is not None:
+            now = self._clock.monotonic()
+            if now > self._late_at:
+                # This process has stood still, and an answer may have come meanwhile.
+                self._absent_at = now + self._refusing_seconds
+                is_nobody = True
+            if is_nobody and now < self._absent_at:
+                self._timer = self._clock.call_later(AGAIN_SECONDS, self._ask_noted, noted)
+                return
+        # A replica listens nowhere: a place that takes connections is that of a copy which seeks, or reads its journal to be active.  The
+        # place of an active broker takes them also when its process stands still; such a process asks there before it goes on.
+        self._absent = is_nobody or (is_silent and self._purpose is Purpose.TAKE_OVER)
         self._reason = f"the other copy gives no answer: {failure.getErrorMessage()}"
         self._machine.unanswered()
 
@@ -295,7 +346,7 @@ class Seeker:
         elif other.search and self._must_yield(other):
             # It may be that it cannot ask us.
             self._yield_to(other)
-            self._visit = self.visit(noted.connector).addErrback(lambda _: None)
+            self._visit = self.visit(noted.connector).addErrback(not_met)
         elif other.activity is Activity.ACTIVE and not own.preferred_to(other):
             self._refused(f"{who} goes on", other)
         elif other.copy_id == noted.copy_id and (other.sequence > own.sequence or (other.complete and not own.complete)):
@@ -314,8 +365,7 @@ class Seeker:
             self._undecided(f"{self._reason}; this copy has given itself up, and only the other one can make it active")
         elif self._purpose is Purpose.START and not self._rules.primary:
             self._undecided(f"{self._reason}; a backup does not start with these data unless it meets the other copy")
-        elif voters:
-            needed = needed_votes(len(voters), self._rules.quorum_size)
+        elif needed := needed_votes(len(voters), self._rules.quorum_size):
             self._step = step = object()
             self._poll.ask(record.sequence + 1, voters, needed, self._serving, partial(self._voted, step))
         elif self._purpose is Purpose.START:
@@ -375,9 +425,16 @@ class Seeker:
         self._state = yielding.name
         self._stop_asking()
         record = self._keeper.latest
-        diverged = self._serving and not record.shared
+        # Whoever was noted has everything that was acknowledged since.
+        diverged = self._serving and not (record.shared and self._for is not None and self.standing.noted == self._for.copy_id)
         step = self._step
         self._was_passive = not self._search and not self._serving
+        if diverged:
+            log.warn(
+                "this broker may have acknowledged messages that the copy {copy} has not: before the next copy its data go to an "
+                "oldreplica.n of each folder, with a file 'kept' in it, and stay there until an operator has compared them",
+                copy=self._for.copy_id if self._for is not None else "of another broker",
+            )
         if self._serving:
             self._end_serving()
         elif self._was_passive:

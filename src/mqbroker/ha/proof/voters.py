@@ -55,8 +55,9 @@ class Voters:
             self._want(node_id, True)
 
     def leave(self, node_id: str) -> None:
-        """The node was scaled down: it never comes back with its promises."""
-        self._want(node_id, False)
+        """The node was scaled down: it does not come back.  If it does, with its promises, it joins again."""
+        if node_id in self.members or node_id in self._wanted:
+            self._want(node_id, False)
 
     def _want(self, node_id: str, joins: bool) -> None:
         if joins and len(self.members) + sum(self._wanted.values()) >= VOTERS_MAX and node_id not in self.members:

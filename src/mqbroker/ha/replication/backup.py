@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from twisted.internet.defer import Deferred
-from twisted.logger import Logger
+from twisted.logger import Logger, LogLevel
 
 from mqbroker.cluster.links.opening import show_password
 from mqbroker.ha.replication.following import Following, FollowingOwner, Registration
@@ -15,8 +15,8 @@ from mqclient.core.api import LocatorSettings
 from mqclient.core.connection.connection import describe
 from mqclient.core.factories.locator import Locator
 from mqclient.core.runtime import Runtime, wait_at_most
-from mqclient.errors import MQError
-from mqclient.protocol.topology import Topology, same_place
+from mqclient.errors import ClusterSecurityError, MQError
+from mqclient.protocol.topology import Topology, TopologyMember, same_place
 
 if TYPE_CHECKING:
     from mqbroker.config.model.cluster import ClusterConnectionConfiguration
@@ -40,6 +40,8 @@ class ClusterSide:
     own: TransportConfiguration
     places: Callable[[], Sequence[TransportConfiguration]]
     close: Callable[[], object]
+    _refusing: set[str] = field(default_factory=set, init=False)
+    """The places of which it was said that they refuse the password."""
 
     def settings(self) -> LocatorSettings:
         """Settings of connections to other brokers, which are tried once."""
@@ -52,6 +54,20 @@ class ClusterSide:
             connection_ttl=connection.connection_ttl,
         )
 
+    def refuses(self, place: TransportConfiguration) -> None:
+        """The broker at ``place`` refuses the cluster password: say so, once until it accepts it."""
+        name = describe(place)
+        if name not in self._refusing:
+            self._refusing.add(name)
+            log.warn(
+                "AMQ229099: the broker at {place} refuses the cluster user and password of this one, which neither copies from it "
+                "nor takes it for gone: give both the same cluster-user and cluster-password",
+                place=name,
+            )
+
+    def accepts(self, place: TransportConfiguration) -> None:
+        self._refusing.discard(describe(place))
+
     async def members(self, places: Iterable[TransportConfiguration]) -> Topology:
         """The members of the cluster as the first broker at ``places`` that answers knows them; none when nobody answers."""
 
@@ -63,7 +79,10 @@ class ClusterSide:
             locator = Locator(self.runtime, [place], self.settings(), topology=topology, greet=log_in, follow=False)
             try:
                 await locator.create_session_factory()
+                self.accepts(place)
                 break
+            except ClusterSecurityError:
+                self.refuses(place)
             except MQError:
                 continue
             finally:
@@ -74,8 +93,10 @@ class ClusterSide:
 class ReplicatedBackup:
     """Follows one active broker after the other until :meth:`stop`.
 
-    ``registration()`` is what it says of itself now.  ``known`` are places beside those of the cluster connection.  ``refused(place)``
-    is called when a broker of this kind refuses it; the next place is tried once the result fires.
+    ``registration()`` is what it says of itself now.  ``known`` are places beside those of the cluster connection.  ``refused(member)``
+    is called when that broker, of this kind, refuses it; the next one is tried once the result fires, which says whether the broker is of
+    the same node.  ``unheard()`` is called after a round in which nobody has taken it, and nobody of its node has refused it; the pause
+    before the next one begins once the result fires.
     """
 
     def __init__(
@@ -85,7 +106,8 @@ class ReplicatedBackup:
         registration: Callable[[], Registration],
         known: Callable[[], Sequence[TransportConfiguration]],
         owner: FollowingOwner,
-        refused: Callable[[TransportConfiguration], Deferred[Any]],
+        refused: Callable[[TopologyMember], Deferred[bool]],
+        unheard: Callable[[], Deferred[Any]],
     ) -> None:
         self.topology = Topology()
         """The members of the cluster, as they were known last."""
@@ -95,6 +117,7 @@ class ReplicatedBackup:
         self._known = known
         self._owner = owner
         self._refused = refused
+        self._unheard = unheard
         self._following: Following | None = None
         self._stopped = True
         self._wake: Any = None
@@ -132,6 +155,11 @@ class ReplicatedBackup:
         return None if self._following is None else self._following.ask(handler, question)
 
     @property
+    def is_searching(self) -> bool:
+        """Does it follow a broker, or look for one?  Not after :meth:`leave_folder`."""
+        return not self._stopped
+
+    @property
     def taken(self) -> int | None:
         """Bytes that have come from the active broker; None when this one follows nobody."""
         return None if self._following is None else self._following.taken
@@ -142,10 +170,13 @@ class ReplicatedBackup:
         runtime = self._side.runtime
         while self._goes_on(number):
             try:
-                for place in await self._candidates():
+                heard = False
+                for member in await self._candidates():
                     if not self._goes_on(number):
                         return
-                    await self._follow(place)
+                    heard = await self._follow(member) or heard
+                if not heard and self._goes_on(number):
+                    await self._unheard()
             except Exception as error:  # a defect must not leave this broker alone for ever
                 if self._goes_on(number):
                     runtime.log_failure("the search for an active broker failed", error)
@@ -155,22 +186,28 @@ class ReplicatedBackup:
     def _goes_on(self, number: int) -> bool:
         return not self._stopped and number == self._round
 
-    async def _follow(self, place: TransportConfiguration) -> None:
-        side = self._side
+    async def _follow(self, member: TopologyMember) -> bool:
+        """Has the broker taken this replica, or refused it as a broker of the same node?"""
+        side, place = self._side, member.primary
+        assert place is not None
         following = Following(side.runtime, side.settings(), self.topology, place, self._registration(), self._owner)
         self._following = following
         try:
             await following.run()
         except MQError as error:
-            log.info("no replica at {place}: {error}", place=describe(place), error=error)
-            if not self._stopped and following.refusal is not None:
-                await self._refused(place)
+            # Brokers that have no place for a replica are asked again and again.
+            level = LogLevel.info if following.refusal is None else LogLevel.debug
+            log.emit(level, "no replica at {place}: {error}", place=describe(place), error=error)
+            if following.refusal is None:
+                return False
+            return self._stopped or await self._refused(member)
         finally:
             if self._following is following:
                 self._following = None
+        return True
 
-    async def _candidates(self) -> list[TransportConfiguration]:
-        """Where active brokers may be that this one may follow: those of its node first."""
+    async def _candidates(self) -> list[TopologyMember]:
+        """The active brokers that this one may follow."""
         side, registration = self._side, self._registration()
         self.topology = await side.members((*self._known(), *side.places()))
         found = []
@@ -179,7 +216,7 @@ class ReplicatedBackup:
             if registration.group_name is not None and not registration.node_id:
                 wanted = member.backup_group_name == registration.group_name
             if wanted and member.primary is not None and not same_place(member.primary, side.own):
-                found.append(member.primary)
+                found.append(member)
         return found
 
     async def _pause(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from twisted.internet.defer import Deferred
@@ -105,6 +106,8 @@ class Following:
         self._welcomed: Any = None
         """Wakes who waits for the answer to the registration; None before that is sent."""
         self._welcome: Welcome | None = None
+        self._other: OtherCopy | None = None
+        """The active copy, as it is noted when this one is complete."""
         self._over: Any = runtime.create_future()
         self._copying: Copying | None = None
         self._folder: ReplicaFolder | None = None
@@ -148,6 +151,7 @@ class Following:
         self._connection = connection
         connection.open_channel(REPLICATION_CHANNEL, self)
         connection.cluster_channel.listen(BackupRegistrationFailed, self._refused)
+        connection.cluster_channel.on_close = partial(self._runtime.reject, self._welcomed)
         credentials = registration.credentials
         connection.cluster_channel.send(
             BackupRegistration(credentials.user, credentials.password, registration.wants_failback, registration.connector)
@@ -166,10 +170,7 @@ class Following:
     def frame_received(self, packet_type: int, frame: bytes) -> None:
         packet = read_packet(packet_type, frame[HEADER_SIZE:])
         if isinstance(packet, Changes):
-            if self._folder is None:
-                raise MalformedPacketError("Changes", "data", "the stream of changes has not begun")
-            self.taken += len(packet.data)
-            self._folder.take(packet.data)
+            self._changed(packet.data)
         elif isinstance(packet, Welcome):
             self._accepted(packet)
         elif isinstance(packet, Complete):
@@ -191,13 +192,26 @@ class Following:
 
     # --- the copy
 
+    def _changed(self, data: bytes) -> None:
+        if self._folder is not None:
+            self.taken += len(data)
+            self._folder.take(data)
+        elif not self._is_leaving:
+            raise MalformedPacketError("Changes", "data", "the stream of changes has not begun")
+
     def _accepted(self, packet: Welcome) -> None:
         if self._welcome is not None or packet.version != VERSION:
             raise MalformedPacketError("Welcome", "version", "it comes twice, or is not known")
+        if not packet.node_id or self._registration.node_id not in ("", packet.node_id):
+            raise MalformedPacketError("Welcome", "node_id", f"{packet.node_id[:100]!r} is not {self._registration.node_id}")
+        try:
+            self._other = OtherCopy(packet.copy_id, connector_text(packet.connector))
+        except ValueError as error:
+            raise MalformedPacketError("Welcome", "copy_id", str(error)) from error
         self._welcome = packet
         log.info("AMQ221109: replica of the node {node}, active at {place}", node=packet.node_id, place=describe(self._place))
         begun = self._owner.begin_copy(packet)
-        begun.addCallbacks(self._begun, lambda failure: self._fail(failure.getErrorMessage()))
+        begun.addCallback(self._begun).addErrback(lambda failure: self._fail(failure.getErrorMessage()))
         self._runtime.resolve(self._welcomed, None)
 
     def _begun(self, copying: Copying) -> None:
@@ -208,12 +222,13 @@ class Following:
         self._say(Ready())
 
     def _complete(self, packet: Complete) -> None:
-        welcome = self._welcome
-        if self._copying is None or welcome is None or self._is_completing:
+        if self._copying is None or self._other is None or self._is_completing:
             raise MalformedPacketError("Complete", "sequence", "there is no copy that could be complete")
+        if self._is_leaving:
+            return
         self._is_completing = True
-        completed = self._copying.complete(packet.sequence, OtherCopy(welcome.copy_id, connector_text(welcome.connector)))
-        completed.addCallbacks(self._completed, lambda failure: self._fail(failure.getErrorMessage()))
+        completed = self._copying.complete(packet.sequence, self._other)
+        completed.addCallback(self._completed).addErrback(lambda failure: self._fail(failure.getErrorMessage()))
 
     def _completed(self, record: CopyRecord) -> None:
         if self._is_leaving:

@@ -9,47 +9,60 @@ from twisted.internet.defer import CancelledError, Deferred, fail, succeed
 from twisted.logger import Logger
 
 from mqbroker.cluster.links.opening import ask_product
-from mqbroker.ha.proof.ports import UnreachableError
+from mqbroker.ha.proof.ports import RefusedError, UnreachableError
+from mqbroker.ha.replication.asking import CopyQuestion
 from mqbroker.ha.replication.connectors import connector_of
 from mqbroker.server.transport.cluster_channel import PRODUCT
 from mqclient.core.connection.connection import describe
 from mqclient.core.factories.locator import Locator
-from mqclient.core.runtime import sleep
-from mqclient.errors import MQError
+from mqclient.errors import ClusterSecurityError, MQError
 from mqclient.protocol.topology import Topology
 from mqclient.wire.packets import QuorumVote, QuorumVoteReply
+from mqclient.wire.primitives import TransportConfiguration
 
 if TYPE_CHECKING:
     from twisted.python.failure import Failure
 
     from mqbroker.ha.replication.backup import ClusterSide
     from mqclient.core.connection.connection import Connection
-    from mqclient.wire.primitives import TransportConfiguration
 
 log = Logger(namespace="mqbroker.ha")
 
 JAVA_MAX = 1_000
 """Java brokers that are remembered as such, as many as a topology has members."""
 
-REDIAL_SECONDS = 0.1
-"""Before a copy is dialled again whose connection was lost with a question."""
+TLS = "sslEnabled"
+"""The parameter of a connector."""
 
 
 class _Answered(MQError):
     """Ends a connection that has served its purpose."""
 
 
+class _Knock:
+    """The handler of a connection over which nothing is said."""
+
+    def data_received(self, data: bytes) -> None: ...
+
+    def link_lost(self, reason: str) -> None: ...
+
+    def link_paused(self) -> None: ...
+
+    def link_resumed(self) -> None: ...
+
+
 class ProofNetwork:
     """Asks over connections of their own, one for each question.
 
-    ``over_link`` asks over the connection of the pair, None when there is none.  ``connector_of_node`` finds an active broker by its
-    node id; one that it does not know, or that does not answer there, is looked for at the places of the cluster connection.
+    ``over_link(connector, ...)`` asks over the connection of the pair, None when there is none to the copy with this note.
+    ``connector_of_node`` finds an active broker by its node id; one that it does not know, or that does not answer there, is looked for
+    at the places of the cluster connection.
     """
 
     def __init__(
         self,
         side: ClusterSide,
-        over_link: Callable[[str, bytes], Deferred[bytes] | None],
+        over_link: Callable[[str, str, bytes], Deferred[bytes] | None],
         connector_of_node: Callable[[str], TransportConfiguration | None],
     ) -> None:
         self._side = side
@@ -61,18 +74,15 @@ class ProofNetwork:
         self._search: Deferred[None] = succeed(None)
 
     def ask_copy(self, connector: str, handler: str, question: bytes) -> Deferred[bytes]:
-        def dial(failure: Failure | None = None) -> Deferred[bytes]:
-            # The copy may listen at its place although its connection to this one is lost.
-            if failure is not None and not isinstance(failure.value, UnreachableError):
-                return fail(failure)
-            try:
-                place = connector_of(connector)
-            except ValueError as error:
-                return fail(UnreachableError(str(error)))
-            return Deferred.fromCoroutine(self._ask_copy(place, handler, question))
+        try:
+            place = connector_of(connector)
+        except ValueError as error:
+            return fail(error)
 
-        answer = self._over_link(handler, question)
-        return dial() if answer is None else answer.addErrback(dial)
+        async def dial(met: Callable[[], object]) -> bytes:
+            return await self._ask_copy(place, handler, question, met)
+
+        return CopyQuestion(self._side.runtime, place, self._over_link(connector, handler, question), dial).answer
 
     def ask_voter(self, node_id: str, handler: str, question: bytes) -> Deferred[bytes]:
         found = self._found.get(node_id)
@@ -106,17 +116,34 @@ class ProofNetwork:
     def is_java(self, node_id: str) -> bool:
         return node_id in self._java
 
-    async def _ask_copy(self, place: TransportConfiguration, handler: str, question: bytes) -> bytes:
-        """Ends without an answer only if nobody listens.  A connection that is lost before the answer says that somebody did, perhaps a
-        copy that is just about to become active: it is dialled again until the asker has waited long enough, and cancels."""
-        met: list[Connection] = []
-        while True:
-            try:
-                return await self._ask(place, handler, question, met=met.append)
-            except UnreachableError:
-                if not met:
-                    raise
-            await sleep(self._side.runtime, REDIAL_SECONDS)
+    async def _ask_copy(self, place: TransportConfiguration, handler: str, question: bytes, met: Callable[[], object]) -> bytes:
+        connections: list[None] = []
+
+        def greeted() -> None:
+            connections.append(None)
+            met()
+
+        secure = await self._knock(place, met)
+        try:
+            return await self._ask(place, handler, question, met=greeted)
+        except UnreachableError as error:
+            if secure and not connections:
+                raise RefusedError(f"somebody is there, and TLS fails: {error}") from error
+            raise
+
+    async def _knock(self, place: TransportConfiguration, met: Callable[[], object]) -> bool:
+        """Is it a place with TLS?  Then see first whether anybody takes connections there: TLS hides that."""
+        parameters = dict(place.parameters)
+        if str(parameters.pop(TLS, "")).lower() != "true":
+            return False
+        bare = TransportConfiguration(place.name, place.factory_class_name, tuple(parameters.items()))
+        try:
+            link = await self._side.runtime.connect(bare, _Knock(), self._side.settings().connection_ttl / 1000)
+        except MQError as error:
+            raise UnreachableError(f"{describe(place)} does not answer: {error}") from error
+        link.abort()
+        met()
+        return True
 
     async def _ask(
         self,
@@ -124,13 +151,13 @@ class ProofNetwork:
         handler: str,
         question: bytes,
         node_id: str = "",
-        met: Callable[[Connection], object] = lambda connection: None,
+        met: Callable[[], object] = lambda: None,
     ) -> bytes:
-        """``met`` is called with each connection that is made."""
+        """``met`` is called when there is a connection."""
         answers: list[bytes] = []
 
         async def greet(connection: Connection) -> None:
-            met(connection)
+            met()
             product = await ask_product(connection, self._side.credentials, PRODUCT)
             if node_id:
                 self._learn(node_id, product)
@@ -141,8 +168,12 @@ class ProofNetwork:
         locator = Locator(self._side.runtime, [place], self._side.settings(), greet=greet, follow=False)
         try:
             await locator.create_session_factory()
+        except ClusterSecurityError as error:
+            self._side.refuses(place)
+            raise RefusedError(str(error)) from error
         except MQError as error:
             if answers:
+                self._side.accepts(place)
                 return answers[0]
             raise UnreachableError(f"{describe(place)} does not answer: {error}") from error
         finally:

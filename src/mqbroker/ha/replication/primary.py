@@ -211,6 +211,7 @@ class ReplicatedPrimary:
     def stop(self) -> None:
         """The activation is over."""
         self._stopping = True
-        if self.replica is not None:
-            self.replica.end("this broker is not active any more")
-            self.replica.cut()
+        replica = self.replica
+        if replica is not None:
+            replica.end("this broker is not active any more")
+            replica.cut()

@@ -60,7 +60,7 @@ class Questions:
             self._answering += 1
             number = packet.number
             answer = self._answer(packet.handler, packet.data)
-            answer.addCallbacks(lambda data: None if self.over else self._say(Reply(number, data)), self._no_answer)
+            answer.addCallback(lambda data: None if self.over else self._say(Reply(number, data))).addErrback(self._no_answer)
             answer.addBoth(self._answered)
         return True
 

@@ -48,11 +48,16 @@ if TYPE_CHECKING:
     from mqclient.wire.primitives import TransportConfiguration
 
 LOOKS = 10
-"""Looks at a replica within the time after which it counts as silent; each at least 0.1 s and at most 1 s after the one before."""
+"""Looks at a replica within the time after which it counts as silent; see :func:`look_seconds`."""
 
 log = Logger(namespace="mqbroker.ha")
 
 Buffers = Sequence[bytes | bytearray | memoryview]
+
+
+def look_seconds(silence_seconds: float) -> float:
+    """Between two looks at a replica that counts as silent after so long: 0.1 to 1 s."""
+    return min(max(silence_seconds / LOOKS, 0.1), 1.0)
 
 
 class ReplicaOwner(Protocol):
@@ -224,7 +229,7 @@ class Replica:
         hello = self._hello
         assert hello is not None
         noted = self._owner.note(OtherCopy(hello.copy_id, connector_text(self.connector)))
-        noted.addCallbacks(lambda _: self._machine.noted(), lambda failure: self._end(failure.getErrorMessage()))
+        noted.addCallback(lambda _: self._machine.noted()).addErrback(lambda failure: self._end(failure.getErrorMessage()))
 
     def complete(self) -> None:
         self.state = completing.name
@@ -292,7 +297,7 @@ class Replica:
         self._end(f"it was not in sync within initial-replication-sync-timeout, {self._sync_seconds:g} s")
 
     def _look_later(self) -> None:
-        self._looking = self._clock.call_later(min(max(self._silence_seconds / LOOKS, 0.1), 1.0), self._look)
+        self._looking = self._clock.call_later(look_seconds(self._silence_seconds), self._look)
 
     def _look(self) -> None:
         now = self._clock.monotonic()

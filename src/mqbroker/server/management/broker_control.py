@@ -237,8 +237,8 @@ BrokerControl.ATTRIBUTES = {
     "Clustered": lambda control: control.server.cluster is not None,
     # Only an active broker takes requests, in every configured role.
     "Backup": lambda control: False,
-    "ReplicaSync": lambda control: False,
-    "ActivationSequence": lambda control: NO_SEQUENCE,
+    "ReplicaSync": lambda control: (copies := control.server.others.copies) is not None and copies.in_sync,
+    "ActivationSequence": lambda control: NO_SEQUENCE if (copies := control.server.others.copies) is None else copies.sequence,
     "DivertNames": lambda control: control.server.messaging.diverts.names(),
     "BridgeNames": lambda control: bridge_names(control.server),
     "ClusterConnectionNames": lambda control: cluster_connection_names(control.server),

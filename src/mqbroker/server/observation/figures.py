@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from mqbroker.messaging.messaging import Messaging
     from mqbroker.messaging.queues.address import Address
     from mqbroker.messaging.queues.queue import Queue
+    from mqbroker.server.cluster_port import CopyFigures, OtherBrokers
     from mqbroker.server.security.security import SecurityManager
 
 
@@ -40,6 +41,7 @@ class ObservedServer(Protocol):
     security: SecurityManager
     gauges: Gauges
     started: bool
+    others: OtherBrokers
 
     @property
     def total_connections(self) -> int: ...
@@ -79,7 +81,7 @@ class BrokerFigures:
             "address.memory.usage": memory.size,
             "address.memory.usage.percentage": int(100 * memory.size / memory.max_bytes) if memory.max_bytes > 0 else 0,
             "disk.store.usage": self._disk_usage(),
-            "replica.sync": 0,
+            **_of_copies(server.others.copies),
             "active": int(server.started),
         }
 
@@ -106,12 +108,13 @@ class BrokerFigures:
 class PassiveFigures:
     """A :class:`~mqbroker.server.observation.metrics.MetricsSource` of a broker that is not active."""
 
-    def __init__(self, broker_name: str, role: str, state: str) -> None:
+    def __init__(self, broker_name: str, role: str, state: str, copies: CopyFigures | None) -> None:
         self.broker_name = broker_name
         self._labels = (("role", role), ("state", state))
+        self._copies = copies
 
     def broker(self) -> Figures:
-        return {"active": 0}
+        return {**_of_copies(self._copies), "active": 0}
 
     def results(self) -> Mapping[str, tuple[int, int]]:
         return {}
@@ -127,6 +130,17 @@ class PassiveFigures:
 
     def metrics_enabled(self, address: str) -> bool:
         return True
+
+
+def _of_copies(copies: CopyFigures | None) -> Figures:
+    if copies is None:
+        return {"replica.sync": 0}
+    figures: dict[str, float] = {"replica.sync": int(copies.in_sync), "activation.sequence": copies.sequence}
+    if copies.copied is not None:
+        figures["replica.copied"] = copies.copied
+    if copies.size is not None:
+        figures["replica.size"] = copies.size
+    return figures
 
 
 def _reader_gauges(messaging: Messaging) -> Iterator[Gauge]:

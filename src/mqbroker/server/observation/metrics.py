@@ -28,6 +28,9 @@ BROKER_METRICS: Final = {
     # not in Artemis
     "event.loop.lag": "Longest time in ms that the event loop let others wait within the last minute or two",
     "active": "1 when the broker serves clients",
+    "activation.sequence": "Number of the last activation that the data of a replicated broker know of",
+    "replica.copied": "Bytes that were copied to the present replica, or that have come from the active broker",
+    "replica.size": "Bytes that are to be copied to the present replica",
 }
 RESULT_METRICS: Final = {
     "authentication.count": "Logins by result",

@@ -454,9 +454,9 @@ class ServerConnection:
         """Log a request that failed and that the peer does not wait for."""
         self.server.reasons.info(self.remote, f"{reason} (connection {self.connection_id} from {self.remote})")
 
-    def fail_soon(self, reason: str) -> None:
-        """Give the connection up once the present work is done."""
-        self.server.clock.call_later(0, self.server.turn.run, self.fail, reason)
+    def fail_soon(self, reason: str, seconds: float = 0.0) -> None:
+        """Give the connection up once the present work is done, or after ``seconds``."""
+        self.server.clock.call_later(seconds, self.server.turn.run, self.fail, reason)
 
     def end_slow_consumer(self, reason: str) -> None:
         """Say that a consumer is too slow (``slow-consumer-policy`` KILL), and give the connection up."""

@@ -44,6 +44,10 @@ class Cluster(Protocol):
         """Send the whole topology now, and each change from now on, until the connection ends."""
 
 
+SUBSCRIBER_SECONDS = 0.5
+"""How long a client that wants to hear of the cluster stays connected to a broker that is not active."""
+
+
 class ControlServer(Protocol):
     """The server, as the control channels see it."""
 
@@ -78,9 +82,11 @@ class ControlChannels:
     def handle(self, connection: ServerConnection, packet_type: int, channel: int, data: bytes) -> None:
         """Handle a whole frame.  Raises ProtocolError for a malformed or too large frame."""
         if channel == REPLICATION_CHANNEL:
-            if connection.link is None:
+            if connection.link is not None:
+                connection.link.received(packet_type, memoryview(data)[HEADER_SIZE:])
+            elif connection.product is None:
                 raise MalformedPacketError("frame", "channel", "there is nothing to replicate on this connection")
-            connection.link.received(packet_type, memoryview(data)[HEADER_SIZE:])
+            # Otherwise a replica that is refused goes on before it has heard of that, and the end of the connection would come first.
             return
         check_control_size(data)
         packet = decode_packet(packet_type, data[13:], connection.version or self._server.version)
@@ -111,8 +117,9 @@ class ControlChannels:
         elif self._server.started or connection.cluster_authorized:
             topology.answer_alone(connection)
         else:
-            # A client that waited for the answer would not look for the active broker meanwhile.
-            connection.fail_soon("the broker is not active")
+            # A client that waited for the answer would not look for the active broker meanwhile.  A Java client that connects again asks
+            # first whether it may go on here, and the answer must not be overtaken: without it that client waits for its call-timeout.
+            connection.fail_soon("the broker is not active", SUBSCRIBER_SECONDS)
 
     def _session_channel(self, connection: ServerConnection, packet: Packet) -> None:
         if isinstance(packet, CreateSession):

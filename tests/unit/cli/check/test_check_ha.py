@@ -39,6 +39,23 @@ class HaTests(SynchronousTestCase):
         warning = "WARNING Another broker of the cluster-connection c follows to the backup of a dead one after up to 120.5 s"
         self.assertIn(warning, result.err)
 
+    def test_a_replicated_pair(self) -> None:
+        replicated = "<ha-policy><replication><backup/></replication></ha-policy>"
+        checks = "<connection-ttl-check-interval>500</connection-ttl-check-interval>"
+        result = self.check(checks + replicated + LINK.format(link=SHORT))
+        self.assertEqual((result.status, result.err), (0, ""))
+        for what, seconds in (
+            ("A replica takes over from a dead primary, in a pair alone", 4),
+            ("A replica takes over from a dead primary, with voters", 4),
+            ("A primary goes on without a dead replica, in a pair alone", 5.15),
+            ("A primary goes on without a dead replica, with voters", 5),
+        ):
+            _, _, shown = result.out.partition(f"{what}:\n")
+            self.assertIn(f"  {seconds:>8} s  in all", shown.partition("\n\n")[0])
+        result = self.check(replicated + LINK.format(link=""))
+        self.assertEqual(result.status, 1)
+        self.assertIn("A replica takes over from a dead primary, with voters after up to 62 s, more than 10 s", result.err)
+
     def test_overriding_properties_count(self) -> None:
         properties = Path(self.mktemp())
         properties.write_text("clusterConfigurations.c.connectionTTL=60000\nHAPolicyConfiguration=SHARED_STORE_PRIMARY\n")

@@ -43,6 +43,14 @@ class AnnouncementTests(SynchronousTestCase):
         self.assertEqual(peer.take(CLUSTER_CHANNEL), [wire.BackupRegistrationFailed(ALREADY_REPLICATING)])
         self.assertFalse(peer.transport.aborted)
 
+    def test_who_has_scaled_down_to_this_broker_is_told_to_the_cluster_connection(self) -> None:
+        told: list[str] = []
+        self.cluster.topology.scaled_down.subscribe(told.append)
+        peer = joined(self.world)
+        for target in ("another", self.world.server.node_id):
+            peer.send(wire.ScaleDownAnnouncement(target, f"gone to {target}"), CLUSTER_CHANNEL)
+        self.assertEqual(told, [f"gone to {self.world.server.node_id}"])
+
     def test_both_orders_of_subscription_and_password(self) -> None:
         first = subscribed(self.world, cluster_connection=True)
         first.take(PING_CHANNEL)

@@ -419,7 +419,7 @@ class RefusedTests(ConfigurationTestCase):
                 "there is no cluster-connection x; expected: none",
             ),
             ("<ha-policy><primary-only/><replication/></ha-policy>", "<ha-policy> holds primary-only, replication: expected one of them"),
-            ("<ha-policy><replication><primary/></replication></ha-policy>", "high availability is not there yet"),
+            ("<ha-policy><replication><primary/></replication></ha-policy>", "<replication> needs a cluster-connection"),
             ("<ha-policy><shared-store/></ha-policy>", "<shared-store> holds nothing: expected primary or backup"),
             ("<ha-policy><shared-store><primary/><slave/></shared-store></ha-policy>", "<shared-store> holds primary, slave: expected"),
             ("<ha-policy><shared-store><colocated/></shared-store></ha-policy>", "<colocated> cannot be used: this kind of high avail"),
@@ -632,7 +632,7 @@ class PropertyTests(ConfigurationTestCase):
             ),
             ("", "HAPolicyConfiguration=-", "expected PRIMARY_ONLY, SHARED_STORE_PRIMARY"),
             ("", "HAPolicyConfiguration=REPLICATION_PRIMARY_LOCK_MANAGER", "lock managers are not there yet"),
-            ("", "HAPolicyConfiguration=REPLICATION_PRIMARY_QUORUM_VOTING", "high availability is not there yet"),
+            ("", "HAPolicyConfiguration=REPLICATION_PRIMARY_QUORUM_VOTING", "<replication> needs a cluster-connection"),
         ):
             with self.subTest(line=line):
                 error = self.assertRaises(ConfigurationError, self.with_properties, f"{first or '#'}\n{line}\n")

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
-from mqbroker.config.model.cluster import ScaleDownConfiguration, SharedStoreConfiguration
+from mqbroker.config.model.cluster import ReplicationConfiguration, ScaleDownConfiguration, SharedStoreConfiguration
 from mqbroker.config.problems import ConfigurationError
 from tests.unit.config.broker_xml.test_cluster_assembly import BASE, CHAPTERS, connection, connections
 from tests.unit.config.test_parse import ConfigurationTestCase
@@ -22,19 +21,21 @@ SCALE_DOWN = {
     "scale-down-discovery": ScaleDownConfiguration(discovery_group="my-discovery-group"),
     "scale-down-group": ScaleDownConfiguration(group_name="my-group"),
 }
+REPLICATED = {
+    "replicated-primary": ReplicationConfiguration(False),
+    "replicated-backup": ReplicationConfiguration(True),
+    "replicated-failback": ReplicationConfiguration(True, allow_failback=True),
+    "check-for-active-server": ReplicationConfiguration(False, check_for_active_server=True),
+}
 REFUSED = {
-    "replicated-primary": "replication",
-    "replicated-backup": "replication",
-    "replicated-failback": "replication",
-    "check-for-active-server": "replication",
-    "primary-with-a-manager-of-ones-own": "replication|manager",
-    "backup-with-a-manager-of-ones-own": "replication|manager",
-    "primary-with-zookeeper": "replication|manager",
-    "coordination-id": "replication|manager",
-    "manager-beside-primary": "replication|manager",
-    "colocated": "replication|colocated",
-    "colocated-excludes": "replication|colocated",
-    "colocated-scale-down": "replication|colocated",
+    "primary-with-a-manager-of-ones-own": "manager",
+    "backup-with-a-manager-of-ones-own": "manager",
+    "primary-with-zookeeper": "manager",
+    "coordination-id": "manager",
+    "manager-beside-primary": "manager",
+    "colocated": "colocated",
+    "colocated-excludes": "colocated",
+    "colocated-scale-down": "colocated",
 }
 
 
@@ -44,16 +45,17 @@ class HaChapterTests(ConfigurationTestCase):
         return connections(connection("")).replace(BASE, core) + Path(EXAMPLES / f"{name}.xml").read_text()
 
     def test_nothing_is_left_out(self) -> None:
-        self.assertEqual({path.stem for path in EXAMPLES.iterdir()}, {*SHARED, *SCALE_DOWN, *REFUSED})
+        self.assertEqual({path.stem for path in EXAMPLES.iterdir()}, {*SHARED, *REPLICATED, *SCALE_DOWN, *REFUSED})
 
     def test_what_is_read(self) -> None:
-        for name in (*SHARED, *SCALE_DOWN):
+        for name in (*SHARED, *REPLICATED, *SCALE_DOWN):
             with self.subTest(example=name):
                 found = self.load(self.example(name)).configuration
-                self.assertEqual((found.shared_store, found.scale_down), (SHARED.get(name), SCALE_DOWN.get(name)))
+                expected = (SHARED.get(name), REPLICATED.get(name), SCALE_DOWN.get(name))
+                self.assertEqual((found.shared_store, found.replication, found.scale_down), expected)
 
     def test_what_is_refused(self) -> None:
         for name, element in REFUSED.items():
             with self.subTest(example=name):
                 error = self.assertRaises(ConfigurationError, self.load, self.example(name))
-                self.assertTrue(re.search(f"<({element})> cannot be used", str(error)), error)
+                self.assertIn(f"<{element}> cannot be used", str(error))

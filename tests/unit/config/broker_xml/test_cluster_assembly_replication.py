@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from mqbroker.config.broker_xml import cluster_assembly
 from mqbroker.config.model.cluster import ReplicationConfiguration
 from mqbroker.config.parse import parse_configuration
 from tests.unit.config.broker_xml.test_cluster_assembly import connection, connections
@@ -22,13 +21,7 @@ def policy(inside: str) -> str:
     return f"{CLUSTER}<ha-policy><replication>{inside}</replication></ha-policy>"
 
 
-class ReplicationCase(ConfigurationTestCase):
-    def setUp(self) -> None:
-        super().setUp()
-        self.patch(cluster_assembly, "REPLICATION_REFUSED", "")
-
-
-class ReplicationTests(ReplicationCase):
+class ReplicationTests(ConfigurationTestCase):
     def test_what_the_chapter_shows(self) -> None:
         for inside, expected in (
             ("<primary/>", ReplicationConfiguration(False)),
@@ -47,14 +40,14 @@ class ReplicationTests(ReplicationCase):
     def test_overriding_properties(self) -> None:
         both = (
             "groupName=g clusterName=c maxSavedReplicatedJournalsSize=3 initialReplicationSyncTimeout=1 voteOnReplicationFailure=false "
-            "quorumSize=2 voteRetries=3 voteRetryWait=4 quorumVoteWait=5 retryReplicationWait=6"
+            "quorumSize=2 voteRetryWait=4 quorumVoteWait=5 retryReplicationWait=6"
         )
         for role, own, expected in (
-            ("PRIMARY", "checkForActiveServer=true", ReplicationConfiguration(False, "g", "c", 3, True, 1, False, 2, 3, 4, 5, 6)),
+            ("PRIMARY", "checkForActiveServer=true", ReplicationConfiguration(False, "g", "c", 3, True, 1, False, 2, 4, 5, 6)),
             (
                 "BACKUP",
                 "allowFailBack=true restartBackup=false",
-                ReplicationConfiguration(True, "g", "c", 3, None, 1, False, 2, 3, 4, 5, 6, True, False),
+                ReplicationConfiguration(True, "g", "c", 3, None, 1, False, 2, 4, 5, 6, True, False),
             ),
         ):
             lines = [f".{each}" for each in f"{both} {own}".split()]
@@ -68,15 +61,21 @@ class ReplicationTests(ReplicationCase):
             "<group-name>g</group-name><cluster-name>c</cluster-name>"
             "<max-saved-replicated-journals-size>-1</max-saved-replicated-journals-size>"
             "<initial-replication-sync-timeout>1</initial-replication-sync-timeout>"
-            "<vote-on-replication-failure>false</vote-on-replication-failure><quorum-size>2</quorum-size><vote-retries>3</vote-retries>"
+            "<vote-on-replication-failure>false</vote-on-replication-failure><quorum-size>2</quorum-size>"
             "<vote-retry-wait>4</vote-retry-wait><quorum-vote-wait>5</quorum-vote-wait><retry-replication-wait>6</retry-replication-wait>"
         )
         check = "<check-for-active-server>false</check-for-active-server>"
         found = self.configured(policy(f"<primary>{both}{check}</primary>")).replication
-        self.assertEqual(found, ReplicationConfiguration(False, "g", "c", -1, False, 1, False, 2, 3, 4, 5, 6))
+        self.assertEqual(found, ReplicationConfiguration(False, "g", "c", -1, False, 1, False, 2, 4, 5, 6))
         own = "<allow-failback>true</allow-failback><restart-backup>false</restart-backup><failback-delay>9</failback-delay>"
         found = self.configured(policy(f"<backup>{both}{own}</backup>")).replication
-        self.assertEqual(found, ReplicationConfiguration(True, "g", "c", -1, None, 1, False, 2, 3, 4, 5, 6, True, False))
+        self.assertEqual(found, ReplicationConfiguration(True, "g", "c", -1, None, 1, False, 2, 4, 5, 6, True, False))
+
+    def test_what_has_no_effect_is_named(self) -> None:
+        for role in ("primary", "backup"):
+            loaded = self.load(policy(f"<{role}><vote-retries>3</vote-retries></{role}>"))
+            self.assertIn("<vote-retries> (3) has no effect: a broker asks until it has a proof", str(loaded.warnings[0]))
+            self.assertEqual(self.load(policy(f"<{role}><vote-retries>12</vote-retries></{role}>")).warnings, [])
 
     def test_old_names(self) -> None:
         for old, new in (("master", "primary"), ("slave", "backup")):

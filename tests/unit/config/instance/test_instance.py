@@ -7,7 +7,7 @@ from pathlib import Path
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.config.instance.instance import BasicSecurity, Instance, JaasSecurity, read_instance
-from mqbroker.config.model.cluster import SharedStoreConfiguration
+from mqbroker.config.model.cluster import ReplicationConfiguration, SharedStoreConfiguration
 from mqbroker.config.parse import ConfigurationError, Loaded, load_configuration
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
@@ -39,8 +39,6 @@ class CreatedFoldersTests(SynchronousTestCase):
 
     def test_folders_that_are_refused(self) -> None:
         for name, expected in (
-            ("replicated", "high availability is not there yet"),
-            ("replbackup", "high availability is not there yet"),
             ("jdbc", "database store is not there yet"),
             ("retention", "nothing keeps copies of the journal"),
         ):
@@ -51,6 +49,11 @@ class CreatedFoldersTests(SynchronousTestCase):
         for name, backup in (("shared", False), ("sharedbackup", True)):
             found = self.load(name).configuration.shared_store
             self.assertEqual(found, SharedStoreConfiguration(backup, failover_on_shutdown=not backup))
+
+    def test_a_replicated_pair(self) -> None:
+        for name, backup in (("replicated", False), ("replbackup", True)):
+            found = self.load(name).configuration.replication
+            self.assertEqual(found, ReplicationConfiguration(backup, vote_on_replication_failure=True if not backup else None))
 
     def test_a_plain_folder(self) -> None:
         loaded = self.load("plain")

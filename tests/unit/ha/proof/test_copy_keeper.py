@@ -57,7 +57,7 @@ class KeeperTests(SynchronousTestCase):
             self.successResultOf(result)  # type: ignore[arg-type]
 
     def copying(self) -> Any:
-        begun = self.keeper.begin_copy()
+        begun = self.keeper.begin_copy(A)
         self.writer.run()
         return self.successResultOf(begun)
 
@@ -69,6 +69,14 @@ class KeeperTests(SynchronousTestCase):
         self.assertTrue(self.keeper.in_sync)
         self.keeper.fell_behind()
         self.assertFalse(self.keeper.in_sync)
+
+    def test_that_the_former_data_are_put_away_is_durable(self) -> None:
+        self.keeper.give_up(diverged=True)
+        self.copying()
+        self.assertTrue(self.keeper.record.diverged)
+        self.keeper.put_away()
+        self.writer.run()
+        self.assertFalse(self.keeper.record.diverged)
 
     def test_a_copying_is_outdated_by_the_next_one_and_by_giving_up(self) -> None:
         first = self.copying()

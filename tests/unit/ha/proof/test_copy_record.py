@@ -67,14 +67,20 @@ class ChangeTests(SynchronousTestCase):
         self.assertEqual((given_up.complete, given_up.shared, given_up.sequence), (False, False, 3))
         self.assertRaises(CopyStateError, given_up.noted, B)
         self.assertRaises(CopyStateError, given_up.completed, 4, A)
-        self.assertEqual(given_up.begun().completed(4, A), CopyRecord("own", CopyState.COMPLETE, 4, A))
+        self.assertEqual(given_up.begun(A).completed(4, A), CopyRecord("own", CopyState.COMPLETE, 4, A))
+
+    def test_data_that_no_other_copy_has_are_remembered_until_they_are_put_away(self) -> None:
+        diverged = record(other=A).gave_up(diverged=True)
+        begun = diverged.begun(B)
+        self.assertEqual((begun.diverged, begun.other, diverged.put_away()), (True, B, diverged))
+        self.assertFalse(begun.put_away().diverged or begun.completed(4, B).diverged)
 
     def test_an_incomplete_copy_that_is_given_up_stays_incomplete(self) -> None:
         self.assertEqual(record(CopyState.INCOMPLETE).gave_up(), record(CopyState.INCOMPLETE))
 
     def test_a_copy_does_not_become_complete_at_an_earlier_sequence(self) -> None:
-        self.assertRaisesRegex(CopyStateError, "complete at sequence 3: it cannot become so at 2", record().begun().completed, 2, A)
-        self.assertRaises(CopyStateError, record(sequence=0).begun().completed, 0, A)
+        self.assertRaisesRegex(CopyStateError, "complete at sequence 3: it cannot become so at 2", record().begun(A).completed, 2, A)
+        self.assertRaises(CopyStateError, record(sequence=0).begun(A).completed, 0, A)
 
     def test_of_two_that_gave_themselves_up_to_each_other_one_may_take_it_back(self) -> None:
         given_up = [CopyRecord(own, CopyState.COMPLETE, 3, other).gave_up() for own, other in (("a", B), ("b", A))]

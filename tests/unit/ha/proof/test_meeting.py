@@ -80,6 +80,9 @@ class YieldTests(SynchronousTestCase):
         self.assertFalse(B.yields_to(replace(P, activity=Activity.PASSIVE)))
         self.assertFalse(replace(B, sequence=6).yields_to(P))
         self.assertFalse(B.yields_to(replace(P, state=CopyState.GIVEN_UP)))
+        self.assertFalse(
+            B.yields_to(replace(P, activity=Activity.ACTIVE, search="")), "a replica whose active broker just looks who is there"
+        )
 
     def test_one_that_is_not_complete_always_gives_its_word(self) -> None:
         for state in (CopyState.GIVEN_UP, CopyState.INCOMPLETE):

@@ -14,7 +14,9 @@ from mqbroker.ha.proof.copy_keeper import CopyKeeper
 from mqbroker.ha.proof.copy_record import CopyRecord, write_record
 from mqbroker.ha.proof.meeting import Standing
 from mqbroker.ha.proof.paxos import Held, Question, Verdict
+from mqbroker.ha.proof.ports import UnreachableError
 from mqbroker.ha.proof.seeking import Seeker
+from tests.support import copies
 from tests.support.copies import FOLDER
 from tests.support.copies_world import TwoError, World
 
@@ -38,6 +40,46 @@ def walk(seed: int, voters: int, cuts: bool = True, steps: int = 300, heal: bool
     return world
 
 
+def one_after_the_other(seed: int, kinds: str) -> None:
+    """A pair alone to which one thing at a time happens, each after both were well again.
+
+    ``kinds`` to choose from: s = one stands still, k = one is killed and comes back, o = an orderly stop, l = the connection is lost.
+    """
+    rng = random.Random(seed)
+    world = World(rng, 0, 2, cuts=False)
+    world.loads = True
+    try:
+        for _ in range(8):
+            world.heal(15)
+            for copy in world.copies:
+                copy.produce()
+            world.run(rng.random() * 0.1)
+            happen(rng.choice(kinds), world, rng)
+            for _ in range(100):
+                for copy in world.copies:
+                    if copy.running and copy.paused_until <= world.clock.seconds:
+                        copy.produce()
+                world.run(rng.random() * 0.4)
+        world.heal(40)
+        if not any(copy.session is not None and copy.session.counts for copy in world.copies):
+            raise TwoError("no replica in the end")
+    except TwoError as error:
+        raise TwoError(f"seed {seed}: {error}\n" + "\n".join(world.told[-40:])) from None
+
+
+def happen(kind: str, world: World, rng: random.Random) -> None:
+    copy = rng.choice(world.copies)
+    if kind == "s":
+        world.stand_still(copy, rng.random() * rng.choice((1, 5, 15)))
+    elif kind == "k":
+        world.stop_or_start(copy)
+        world.clock.call_later(rng.random() * rng.choice((0.2, 3, 10)), world.stop_or_start, copy)
+    elif kind == "o":
+        copy.hand_over()
+    elif copy.session is not None:
+        copy.session.lost()
+
+
 class NeverTwoTests(SynchronousTestCase):
     def walks(self, voters: int, cuts: bool = True, copies: int = 3) -> Counter[str]:
         seen: Counter[str] = Counter()
@@ -58,13 +100,18 @@ class NeverTwoTests(SynchronousTestCase):
             self.assertGreater(min(seen.values()), 10, f"{voters} voters: {seen}")
 
     def test_alone_without_cuts(self) -> None:
-        for copies in (2, 3):
-            seen = self.walks(0, cuts=False, copies=copies)
+        for count in (2, 3):
+            seen = self.walks(0, cuts=False, copies=count)
             self.assertGreater(min(seen.values()), 10, seen)
 
     def test_a_pair_with_a_voter(self) -> None:
         seen = self.walks(1, copies=2)
         self.assertGreater(min(seen.values()), 10, seen)
+
+    def test_a_pair_alone_to_which_one_thing_at_a_time_happens(self) -> None:
+        for seed in range(WALKS):
+            one_after_the_other(seed, "s")
+            one_after_the_other(seed, "skol")
 
     def test_two_copies_that_gave_themselves_up_to_each_other(self) -> None:
         """Both have everything: one of them goes on, and the other one copies from it."""
@@ -92,6 +139,29 @@ class PlantedTests(SynchronousTestCase):
             except TwoError:
                 return
         self.fail(f"not found within {PLANTED_WALKS} walks")
+
+    def assert_standstill_found(self) -> None:
+        for seed in range(PLANTED_WALKS):
+            try:
+                one_after_the_other(seed, "s")
+            except TwoError:
+                return
+        self.fail(f"not found within {PLANTED_WALKS} walks")
+
+    def test_silence_that_is_taken_for_absence(self) -> None:
+        self.patch(copies, "SilentError", UnreachableError)
+        self.assert_standstill_found()
+
+    def test_a_copy_that_does_not_listen_while_it_reads_its_journal(self) -> None:
+        granted = copies.CopyProcess.granted
+
+        def close(copy: Any, sequence: int, text: str) -> None:
+            granted(copy, sequence, text)
+            copy.listens = copy.paused_until <= copy.monotonic()
+            copy.call_later(0, setattr, copy, "listens", True)
+
+        self.patch(copies.CopyProcess, "granted", close)
+        self.assert_standstill_found()
 
     def test_a_voter_that_grants_twice(self) -> None:
         def grant(held: Held, question: Question) -> tuple[Held, Verdict]:

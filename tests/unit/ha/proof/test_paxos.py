@@ -79,7 +79,9 @@ class ProposerTests(SynchronousTestCase):
 
     def test_a_majority_is_needed_or_more(self) -> None:
         self.assertEqual([needed_votes(voters, -1) for voters in (1, 2, 3, 4, 5)], [1, 2, 2, 3, 3])
-        self.assertEqual([needed_votes(4, 1), needed_votes(4, 4), needed_votes(1, 3)], [3, 4, 3])
+        # As Artemis has it: of so many nodes, of which the own one has no vote.
+        self.assertEqual([needed_votes(0, size) for size in (-1, 1, 2, 3, 4, 5, 6, 7)], [0, 0, 1, 2, 3, 3, 4, 4])
+        self.assertEqual([needed_votes(4, 1), needed_votes(4, 6), needed_votes(1, 3)], [3, 4, 2])
 
 
 class Network:

@@ -56,9 +56,9 @@ class PollTests(SynchronousTestCase):
         self.ways = Ways(3)
         self.outcomes: list[Outcome] = []
 
-    def poll(self, copy_id: str = "me") -> Poll:
+    def poll(self, copy_id: str = "me", *seconds: float) -> Poll:
         ways: Any = self.ways
-        return Poll(ways, self.clock, random.Random(copy_id).randbytes, "node", copy_id, "own connector")
+        return Poll(ways, self.clock, random.Random(copy_id).randbytes, "node", copy_id, "own connector", *seconds)
 
     def ask(self, poll: Poll, needed: int = 2, active: bool = False) -> None:
         poll.ask(2, tuple(self.ways.voters), needed, active, self.outcomes.append)
@@ -110,6 +110,15 @@ class PollTests(SynchronousTestCase):
         self.assertIn("within 2 s", self.outcomes[0].text)
         self.assertEqual([answer.called for *_, answer in self.ways.asked], [True] * 3)
         self.flushLoggedErrors()
+
+    def test_the_time_for_an_answer_may_be_longer(self) -> None:
+        self.ask(self.poll("me", 12))
+        self.clock.advance(11.9)
+        self.ways.answer()
+        self.clock.advance(11.9)
+        self.assertEqual(self.outcomes, [])
+        self.clock.advance(0.2)
+        self.assertIn("within 12 s", self.outcomes[0].text)
 
     def test_a_quorum_size_beyond_the_voters_asks_nobody(self) -> None:
         self.ask(self.poll(), needed=4)
@@ -164,3 +173,32 @@ class PollTests(SynchronousTestCase):
         self.ways.answer("v0", "v1")
         self.ask(poll)
         self.assertEqual(self.ways.asked[0][1], OLD_FAILOVER_VOTE)
+
+    def test_a_java_voter_that_does_not_know_the_name_says_nothing_at_all(self) -> None:
+        self.ways.java = {"v0"}
+        poll = self.poll()
+        for expected in (FAILOVER_VOTE, OLD_FAILOVER_VOTE, FAILOVER_VOTE):
+            self.ask(poll)
+            self.assertEqual(self.ways.asked[0][1], expected)
+            self.ways.asked.clear()
+            self.clock.advance(2.1)
+        self.flushLoggedErrors()
+
+    def test_a_java_voter_that_answers_is_asked_under_the_same_name_again(self) -> None:
+        self.ways.java = {"v0"}
+        poll = self.poll()
+        self.ask(poll)
+        self.ways.asked[0][3].callback(self.java(True))
+        self.clock.advance(2.1)
+        self.ways.asked.clear()
+        self.ask(poll)
+        self.assertEqual(self.ways.asked[0][1], FAILOVER_VOTE)
+
+    def test_who_turns_out_to_be_a_java_voter_is_asked_under_the_present_name_first(self) -> None:
+        poll = self.poll()
+        self.ask(poll)
+        self.ways.java = {"v0"}
+        self.ways.asked.clear()
+        self.clock.advance(2.1)
+        self.ask(poll)
+        self.assertEqual(self.ways.asked[0][1], FAILOVER_VOTE)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from mqbroker.config.model.cluster import ReplicationConfiguration
 from mqbroker.ha.proof.rules import ProofRules, warnings_at_start
 
 
@@ -15,16 +16,35 @@ class WarningTests(SynchronousTestCase):
 
     def test_a_pair_with_voters_needs_no_warning(self) -> None:
         self.assertEqual(self.told(ProofRules(True), ("a", "b")), [])
-        self.assertEqual(self.told(ProofRules(True, 2, True, True), ("a", "b")), [])
+        self.assertEqual(self.told(ProofRules(True, 3, True, True), ("a", "b")), [])
 
     def test_a_pair_alone_is_told_the_remedy(self) -> None:
         (told,) = self.told(ProofRules(True), ())
         self.assertIn("Any further mqbroker in the cluster, even an idle one, is a voter", told)
 
     def test_each_setting_that_weakens_it_is_told(self) -> None:
-        rules = ProofRules(True, 3, False, False)
+        rules = ProofRules(True, 4, False, False)
         told = self.told(rules, ("a", "b"), ("b",))
         for text in ("quorum-size asks for 3 votes", "Java brokers vote here (b)", "check-for-active-server is", "vote-on-replication-fai"):
             self.assertEqual(len([each for each in told if text in each]), 1, text)
         self.assertEqual(len(told), 4)
-        self.assertEqual(len(self.told(ProofRules(False, 3, False, False), ("a", "b"), ("b",))), 3)
+        self.assertEqual(len(self.told(ProofRules(False, 4, False, False), ("a", "b"), ("b",))), 3)
+
+
+class PolicyTests(SynchronousTestCase):
+    def test_what_is_not_written_means_the_rule_with_times_of_this_broker(self) -> None:
+        self.assertEqual(ProofRules.of(ReplicationConfiguration(True)), ProofRules(False, retry_seconds=1.0, round_seconds=2.0))
+
+    def test_what_is_written_counts(self) -> None:
+        policy = ReplicationConfiguration(
+            False,
+            quorum_size=3,
+            check_for_active_server=False,
+            vote_on_replication_failure=False,
+            vote_retry_wait=7000,
+            quorum_vote_wait=12,
+        )
+        self.assertEqual(ProofRules.of(policy), ProofRules(True, 3, False, False, 7.0, 12))
+
+    def test_no_pause_is_so_short_that_a_broker_does_nothing_but_ask(self) -> None:
+        self.assertEqual(ProofRules.of(ReplicationConfiguration(True, vote_retry_wait=0)).retry_seconds, 0.1)

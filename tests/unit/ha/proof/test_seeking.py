@@ -8,14 +8,16 @@ from dataclasses import replace
 from typing import Any
 
 from twisted.internet.defer import Deferred
+from twisted.logger import capturedLogs, formatEvent
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.ha.proof.copy_keeper import CopyKeeper
 from mqbroker.ha.proof.copy_record import CopyRecord, CopyState, CopyStateError, OtherCopy, open_record, read_record
 from mqbroker.ha.proof.meeting import MEETING, Activity, Standing
-from mqbroker.ha.proof.ports import Purpose, UnreachableError
+from mqbroker.ha.proof.ports import Purpose, RefusedError, SilentError, UnreachableError
+from mqbroker.ha.proof.reading_timer import READ_SECONDS
 from mqbroker.ha.proof.rules import ProofRules
-from mqbroker.ha.proof.seeking import Seeker
+from mqbroker.ha.proof.seeking import AGAIN_SECONDS, Seeker
 from mqbroker.ha.proof.voter import Voter
 from mqclient.errors import MalformedPacketError
 from tests.support.clock import FakeClock
@@ -103,6 +105,18 @@ class Broker:
         self.writer.run()
         return Standing.decode(question)
 
+    def nobody(self) -> None:
+        """Nobody listens at the place of the other copy, as often as it is asked."""
+        while self.asked:
+            self.reply(None)
+            self.clock.advance(AGAIN_SECONDS)
+            self.writer.run()
+
+    def silence(self) -> None:
+        """Somebody takes the connection to the other copy, and says nothing."""
+        self.asked.pop()[3].errback(SilentError("nothing comes back"))
+        self.writer.run()
+
     def question(self, standing: Standing) -> Deferred[bytes]:
         return self.seeker.answer(standing.encode())
 
@@ -141,7 +155,7 @@ class SeekingCase(SynchronousTestCase):
     def in_sync(self, *voters: str) -> Broker:
         """A backup that was in sync at sequence 3 until now."""
         broker = Broker(CopyRecord("own", CopyState.INCOMPLETE), voters, ProofRules(primary=False))
-        copying = broker.seeker.begin_copy()
+        copying = broker.seeker.begin_copy(OTHER)
         broker.writer.run()
         self.successResultOf(copying).complete(3, OTHER)
         broker.writer.run()
@@ -267,7 +281,7 @@ class WordTests(SeekingCase):
 class AloneTests(SeekingCase):
     def test_a_replica_in_sync_takes_over_when_nobody_is_there(self) -> None:
         broker = self.in_sync()
-        broker.reply(None)
+        broker.nobody()
         self.assert_granted(broker, 4)
         self.assertTrue(broker.record.took_over)
 
@@ -280,10 +294,79 @@ class AloneTests(SeekingCase):
         self.assert_granted(broker, 4)
         self.flushLoggedErrors()
 
+    def assert_waits(self, broker: Broker, seconds: float) -> None:
+        """A place that refuses for so long is not absence yet, and an answer counts."""
+        start = broker.clock.seconds
+        while broker.clock.seconds < start + seconds:
+            broker.reply(None)
+            self.assertEqual((broker.told, broker.asked), ([], []))
+            broker.clock.advance(AGAIN_SECONDS)
+        broker.reply(replace(THEIRS, activity=Activity.ACTIVE, sequence=9, search=""))
+        self.assertEqual(broker.told[-1], ("refused", "other"))
+
+    def test_the_place_of_a_replica_has_to_refuse_for_two_seconds(self) -> None:
+        """It may be about to open its acceptors."""
+        self.assert_waits(self.active(), 1.9)
+
+    def test_the_place_of_an_active_broker_has_to_refuse_again(self) -> None:
+        self.assert_waits(self.in_sync(), 0.1)
+
+    def test_a_replica_takes_over_at_once_from_an_active_broker_that_is_gone(self) -> None:
+        broker = self.in_sync()
+        broker.nobody()
+        self.assert_granted(broker, 4)
+        self.assertLess(broker.clock.seconds, 0.5)
+
+    def test_an_active_broker_does_not_take_silence_for_absence(self) -> None:
+        """A replica listens nowhere: whoever takes the connection has begun to seek, and may be active and reading its journal."""
+        broker = self.active()
+        broker.silence()
+        self.assertEqual((broker.told, broker.seeker.state), ([], "waiting to ask again"))
+        broker.clock.advance(1.6)
+        broker.reply(replace(THEIRS, activity=Activity.ACTIVE, sequence=5, search=""))
+        self.assertEqual(broker.told, ["end clients", ("refused", "other")])
+
+    def test_a_replica_takes_over_from_an_active_broker_that_stands_still(self) -> None:
+        broker = self.in_sync()
+        broker.silence()
+        self.assert_granted(broker, 4)
+
+    def test_somebody_who_refuses_to_be_asked_is_there(self) -> None:
+        for broker in (self.in_sync(), self.active()):
+            broker.asked.pop()[3].errback(RefusedError("the password is wrong"))
+            self.assertEqual((broker.told, broker.seeker.state), ([], "waiting to ask again"))
+
+    def test_one_that_has_stood_still_itself_asks_again(self) -> None:
+        """Its clock says that the time is over, and the answer has come and was not read."""
+        for broker in (self.in_sync(), self.active()):
+            broker.clock.seconds += 60
+            broker.clock.advance(0)
+            broker.clock.advance(READ_SECONDS)
+            self.assertLessEqual(set(broker.told), {"end clients"})
+            broker.asked.clear()
+            broker.clock.advance(AGAIN_SECONDS)
+            broker.reply(replace(THEIRS, activity=Activity.ACTIVE, sequence=9, search=""))
+            self.assertEqual(broker.told[-1], ("refused", "other"))
+
+    def test_an_active_broker_that_has_stood_still_does_not_count_a_place_as_empty_that_may_have_opened_meanwhile(self) -> None:
+        """The replica that has opened it just after the question takes over when it has heard nothing for two seconds."""
+        broker = self.active()
+        broker.clock.advance(0.9)
+        broker.reply(None)
+        broker.clock.advance(AGAIN_SECONDS)
+        [(_, _, _, answer)] = broker.asked
+        broker.clock.seconds += 2.1
+        answer.errback(UnreachableError("nobody listened"))
+        self.assertEqual(broker.told, [])
+        broker.asked.clear()
+        broker.clock.advance(AGAIN_SECONDS)
+        broker.reply(replace(THEIRS, activity=Activity.ACTIVE, sequence=9, search=""))
+        self.assertEqual(broker.told[-1], ("refused", "other"))
+
     def test_an_active_broker_goes_on_when_nobody_is_there(self) -> None:
         broker = self.active()
         self.assertFalse(broker.seeker.alone)
-        broker.reply(None)
+        broker.nobody()
         self.assert_granted(broker, 5)
 
     def test_a_start_waits(self) -> None:
@@ -333,7 +416,7 @@ class VotersTests(SeekingCase):
         self.assertEqual(second.told, ["begin seeking", ("refused", None)])
 
     def test_a_quorum_size_asks_for_more(self) -> None:
-        broker = self.started("v0", "v1", "v2", rules=ProofRules(True, quorum_size=3))
+        broker = self.started("v0", "v1", "v2", rules=ProofRules(True, quorum_size=4))
         broker.silent = {"v1"}
         broker.reply(None)
         self.assertEqual(broker.told, [])
@@ -398,11 +481,11 @@ class ActiveTests(SeekingCase):
         self.successResultOf(noted)
         self.assertTrue(broker.record.shared)
         self.failureResultOf(broker.seeker.note(OTHER), CopyStateError)
-        self.failureResultOf(broker.seeker.begin_copy(), CopyStateError)
+        self.failureResultOf(broker.seeker.begin_copy(OTHER), CopyStateError)
 
     def test_it_hands_over_when_it_has_ceased(self) -> None:
         broker = self.active()
-        broker.reply(None)
+        broker.nobody()
         broker.seeker.note(OTHER)
         broker.writer.run()
         takes_over = replace(THEIRS, sequence=5)
@@ -414,12 +497,14 @@ class ActiveTests(SeekingCase):
 
     def test_of_two_that_were_cut_the_higher_sequence_goes_on_and_the_other_keeps_its_data(self) -> None:
         broker = self.active()
-        broker.reply(None)
+        broker.nobody()
         broker.told.clear()
         other = replace(THEIRS, activity=Activity.ACTIVE, sequence=6, noted="", search="")
         self.assertIs(self.answer_of(broker, replace(other, sequence=4)).activity, Activity.ACTIVE)
         visited = broker.seeker.visit(OTHER.connector)
-        broker.reply(other)
+        with capturedLogs() as events:
+            broker.reply(other)
+        self.assertIn("oldreplica.n", str(formatEvent(events[0])))
         self.assertEqual((broker.told, broker.record.diverged), (["end clients", ("refused", "other")], True))
         broker.reply(other)
         self.successResultOf(visited)
@@ -435,9 +520,14 @@ class PassiveTests(SeekingCase):
         self.assertTrue(Standing.decode(self.successResultOf(answer)).gives_word_to(THEIRS))
         self.assertEqual(broker.told, ["stop copying"])
 
+    def test_a_replica_stays_one_when_its_active_broker_looks_who_is_there(self) -> None:
+        broker = self.broker(rules=ProofRules(primary=False))
+        self.answer_of(broker, replace(THEIRS, activity=Activity.ACTIVE, primary=True, search=""))
+        self.assertEqual((broker.told, broker.record.complete), ([], True))
+
     def test_what_is_said_of_a_copy_that_begins_is_durable_first(self) -> None:
         broker = self.broker()
-        broker.seeker.begin_copy()
+        broker.seeker.begin_copy(OTHER)
         answers = [broker.question(replace(THEIRS, noted=noted)) for noted in ("own", "third")]
         for answer in answers:
             self.assertNoResult(answer)

@@ -41,6 +41,12 @@ class VotersTests(SynchronousTestCase):
         self.store.sync()
         self.assertEqual((self.voters.members, self.store.commits), (("b",), 1))
 
+    def test_who_is_no_voter_leaves_nothing_behind(self) -> None:
+        self.voters.join("a")
+        for number in range(1000):
+            self.voters.leave(f"n{number}")
+        self.assertEqual(self.voters._wanted, {})
+
     def test_the_last_word_about_a_node_counts(self) -> None:
         self.voters.join("a")
         self.voters.join("b")

@@ -13,7 +13,7 @@ from twisted.internet.defer import Deferred, succeed
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.config.instance.broker_settings import BrokerSettings
-from mqbroker.config.model.cluster import ClusterConnectionConfiguration, ReplicationConfiguration
+from mqbroker.config.model.cluster import ClusterConnectionConfiguration, ReplicationConfiguration, ScaleDownConfiguration
 from mqbroker.config.model.configuration import Configuration, QueueConfiguration
 from mqbroker.ha.proof.copy_record import CopyRecord, read_record
 from mqbroker.node.activation import Surroundings, make_activation
@@ -40,8 +40,11 @@ class Network:
         self.clock = clock
         self.listening: dict[str, Any] = {}
         self.links: list[MemoryLink] = []
+        self.started: list[Node] = []
         self.cut = False
         """No byte arrives anywhere, and nobody hears of it."""
+        self.still: list[Node] = []
+        """Nodes that take connections, and read nothing: their processes stand still."""
 
     def move(self) -> bool:
         if self.cut:
@@ -49,7 +52,8 @@ class Network:
         self.links = [link for link in self.links if link.open]
         busy = False
         for link in self.links:
-            busy = link.move(1 << 20) or busy
+            if not any(node.is_at(link) for node in self.still):
+                busy = link.move(1 << 20) or busy
         return busy
 
 
@@ -123,6 +127,9 @@ class Acceptors:
             raise StartError(f"port {self._port} is taken")
         self._network.listening[self._port] = self._server
 
+    def serve(self, server: Any) -> None:
+        self._server = self._network.listening[self._port] = server
+
     def close(self) -> Deferred[Any]:
         if self._network.listening.get(self._port) is self._server:
             del self._network.listening[self._port]
@@ -132,7 +139,15 @@ class Acceptors:
 class Node:
     """One broker on a disk of its own, which may lose its process and come back."""
 
-    def __init__(self, network: Network, name: str, port: str, others: dict[str, str], policy: ReplicationConfiguration | None) -> None:
+    def __init__(
+        self,
+        network: Network,
+        name: str,
+        port: str,
+        others: dict[str, str],
+        policy: ReplicationConfiguration | None,
+        scale_down: ScaleDownConfiguration | None = None,
+    ) -> None:
         self.network = network
         self.clock = network.clock
         self.name = name
@@ -143,6 +158,7 @@ class Node:
         self.activations = 0
         self.others = others
         self.policy = policy
+        self.scale_down = scale_down
         self._entropy = random.Random(f"entropy of {name}")
         self.life: BrokerLife
         self.writers: list[WriterInTurns] = []
@@ -157,6 +173,7 @@ class Node:
             security_enabled=False,
             name=self.name,
             replication=self.policy,
+            scale_down=self.scale_down,
             connectors=connectors,
             cluster_connections=[connection],
             addresses=[],
@@ -164,6 +181,7 @@ class Node:
 
     def start(self) -> Node:
         configuration = self.configuration()
+        self.network.started.append(self)
         self.process = process = ProcessClock(self.clock)
         self.runtime = runtime = Runtime(self.network, process)
         self.writers = []
@@ -234,11 +252,22 @@ class Node:
 
     # --- what is done with it
 
+    def is_at(self, link: MemoryLink) -> bool:
+        return link in self.runtime.links or link.port == self.port
+
+    def stand_still(self) -> None:
+        self.process.stopped = True
+        self.network.still.append(self)
+
+    def go_on(self) -> None:
+        self.network.still.remove(self)
+        self.process.go_on()
+
     def kill(self, power: bool = False) -> None:
         """The process is gone, or with it the machine; whoever had a connection to it hears of that."""
         self.process.alive = False
         self.network.listening.pop(self.port, None)
-        for link in [each for each in self.network.links if each.open and (each in self.runtime.links or each.port == self.port)]:
+        for link in [each for each in self.network.links if each.open and self.is_at(each)]:
             link.open = False
             self.network.clock.call_later(0, self._cut, link)
         if power:
@@ -247,7 +276,9 @@ class Node:
             self.disk.end_process()
 
     def _cut(self, link: MemoryLink) -> None:
-        """The other end hears of the loss."""
+        """The other end hears of the loss, unless it is dead, too."""
+        if any(node.is_at(link) and not node.process.alive for node in self.network.started if node is not self):
+            return
         if link.port == self.port:
             link.handler.link_lost("reset")
         else:
@@ -274,8 +305,10 @@ class PairCase(SynchronousTestCase):
         self.network = Network(self.clock)
         self.nodes: list[Node] = []
 
-    def node(self, name: str, port: int, *others: int, policy: ReplicationConfiguration | None = None) -> Node:
-        node = Node(self.network, name, str(port), {f"to{each}": str(each) for each in others}, policy)
+    def node(self, name: str, port: int, *others: int, **settings: Any) -> Node:
+        """``settings`` are those of :class:`Node`: ``policy``, ``scale_down``."""
+        settings.setdefault("policy", None)
+        node = Node(self.network, name, str(port), {f"to{each}": str(each) for each in others}, **settings)
         self.nodes.append(node)
         return node
 

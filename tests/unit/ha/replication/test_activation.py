@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from mqbroker.config.model.cluster import ReplicationConfiguration
 from mqbroker.ha.proof.copy_record import CopyState
+from mqbroker.ha.replication.passive_side import REST_SECONDS
+from mqbroker.server.cluster_port import CopyFigures
+from mqbroker.server.observation.metrics import render
 from mqclient.wire import packets as wire
-from tests.unit.ha.replication.support import PairCase, created
+from tests.unit.ha.replication.support import PairCase, alone, created
 from tests.unit.server.support import Session
+
+NOTHING_YET = CopyFigures(0, False, None, None)
 
 
 def acknowledged(session: Session) -> int:
@@ -15,6 +20,14 @@ def acknowledged(session: Session) -> int:
 
 
 class PairingTests(PairCase):
+    def test_a_replica_that_is_back_soon_after_it_was_given_up_stays(self) -> None:
+        primary, _ = self.pair()
+        primary.activation.primary.replica.end("it was slow")
+        self.run_until(lambda: primary.replica_state == "in sync")
+        back = primary.activation.primary.replica
+        self.run_for(2 * REST_SECONDS)
+        self.assertEqual((primary.activation.primary.replica is back, back.reason), (True, ""))
+
     def test_a_backup_copies_the_primary_and_is_in_sync(self) -> None:
         primary, backup = self.pair()
         self.assertEqual((primary.state, backup.state), ("active", "passive"))
@@ -22,7 +35,26 @@ class PairingTests(PairCase):
         self.assertEqual((backup.record.state, backup.record.sequence), (CopyState.COMPLETE, 1))
         self.assertTrue(primary.record.shared and backup.record.shared)
         self.assertNotIn("2", self.network.listening)
-        self.assertRegex(backup.life.ready() or "", r"the broker is passive \(replica, complete, sequence 1, \d+ MiB copied\)")
+        self.assertEqual(backup.life.ready(), "the broker is passive (backup, complete, sequence 1, in sync)")
+
+    def test_management_and_metrics_of_both_show_how_the_copies_stand(self) -> None:
+        primary = alone(self)
+        self.assertEqual(primary.life.active.others.copies, (1, False, None, None))
+        backup = self.node("backup", 2, 1, policy=ReplicationConfiguration(True, retry_replication_wait=200)).start()
+        self.assertEqual(backup.activation.copies, NOTHING_YET)
+        self.assertEqual(backup.life.ready(), "the broker is passive (backup, incomplete, sequence 0, following nobody)")
+        self.run_until(lambda: primary.replica_state == "in sync")
+        copies = primary.life.active.others.copies
+        self.assertEqual(copies, (1, True, copies.size, copies.size))
+        self.assertGreater(copies.size, 0)
+        self.assertEqual(backup.activation.copies[:2], (1, True))
+        self.assertGreaterEqual(backup.activation.copies.copied, copies.size)
+        lines = b"".join(render(backup.life.figures())).decode()
+        self.assertIn('artemis_replica_sync{broker="backup"} 1', lines)
+        self.assertIn('artemis_activation_sequence{broker="backup"} 1', lines)
+        primary.kill()
+        self.run_until(lambda: backup.state == "active")
+        self.assertEqual(backup.life.active.others.copies, (2, False, None, None))
 
     def test_the_cluster_learns_of_the_pair_when_it_is_in_sync(self) -> None:
         primary, _ = self.pair()
@@ -87,6 +119,17 @@ class TakeoverTests(PairCase):
         self.run_for(1)
         self.assertTrue(stopped.called)
         self.assertEqual((primary.record.state, backup.messages()), (CopyState.GIVEN_UP, 3))
+
+    def test_who_forces_a_failover_lets_the_backup_take_over(self) -> None:
+        primary, backup = self.pair()
+        self.send()
+        primary.life.active.others.fail_over()
+        self.run_for(0.05)
+        self.assertEqual(primary.stops_wanted, 1)
+        primary.stop()
+        self.assertLess(self.run_until(lambda: backup.state == "active"), 1)
+        self.run_for(1)
+        self.assertEqual((primary.state, primary.record.state, backup.messages()), ("stopped", CopyState.GIVEN_UP, 3))
 
     def test_a_primary_that_is_back_follows_and_the_backup_keeps_its_place(self) -> None:
         primary, backup = self.pair()
@@ -167,17 +210,14 @@ class TakeoverTests(PairCase):
         self.run_until(lambda: primary.state == "active" and primary.replica_state == "in sync")
         self.assertEqual((backup.state, backup.activations, primary.failures), ("passive", 0, []))
 
-    def test_an_idle_broker_of_the_cluster_is_a_voter(self) -> None:
-        voter = self.node("voter", 3, 1, 2).start()
-        primary = self.node("primary", 1, 2, 3, policy=ReplicationConfiguration(False)).start()
-        backup = self.node("backup", 2, 1, 3, policy=ReplicationConfiguration(True, retry_replication_wait=200)).start()
-        self.run_until(lambda: primary.state == "active" and primary.replica_state == "in sync")
-        self.run_until(lambda: primary.activation._voters() == (voter.record_node,))
-        self.run_for(1)
-        self.assertEqual(backup.activation._voters(), (voter.record_node,))
+    def test_a_quorum_size_keeps_a_pair_alone_from_going_on(self) -> None:
+        primary, backup = self.pair(quorum_size=2)
         primary.kill()
-        self.run_until(lambda: backup.state == "active")
-        self.assertEqual(backup.record.sequence, 2)
+        self.run_for(10)
+        self.assertEqual((backup.state, backup.activations), ("passive", 0))
+        self.node("voter", 3, 1, 2).start()
+        primary.start()
+        self.run_until(lambda: "active" in (primary.state, backup.state))
 
     def test_without_its_voters_and_the_other_copy_nobody_goes_on(self) -> None:
         voter = self.node("voter", 3, 1, 2).start()

@@ -39,3 +39,16 @@ class ChoiceTests(PairCase):
         self.run_until(lambda: (primary.state, member.state) == ("active", "active"))
         backup = self.backup("backup", 3, 5)
         self.run_until(lambda: self.in_sync(primary, backup))
+
+    def test_a_broker_that_has_no_place_for_a_replica_says_so_at_once(self) -> None:
+        """A voter has none, and an active broker has one only: the backup looks again after the pause, with nothing to wait for."""
+        voter = self.node("voter", 5, 1).start()
+        primary = self.primary("primary", 1, 5)
+        backup = self.backup("backup", 2, 1, 5)
+        self.run_until(lambda: (primary.state, voter.state) == ("active", "active") and self.in_sync(primary, backup))
+        spare = self.backup("spare", 3, 1, 5)
+        self.run_for(2)
+        for port in ("1", "5"):
+            # One connection for each round, and for each second one more by which the backup asks for the members.
+            self.assertGreater(spare.runtime.tried.count(port), 8, port)
+        self.assertEqual((spare.record_or_none, voter.state), (None, "active"))

@@ -7,14 +7,16 @@ from typing import Any
 from twisted.internet.defer import Deferred
 from twisted.trial.unittest import TestCase
 
+from mqbroker.ha.proof.copy_record import CONNECTOR_SIZE_MAX, COPY_ID_SIZE_MAX
 from mqbroker.ha.replication.following import Following, Registration
-from mqbroker.ha.replication.packets import VERSION, Changes, Complete, Hello, Welcome, packet_frame, read_packet
+from mqbroker.ha.replication.packets import VERSION, Changes, Complete, Hello, Question, Welcome, packet_frame, read_packet
 from mqbroker.server.transport.cluster_channel import ClusterCredentials
 from mqclient.core.api import LocatorSettings
 from mqclient.errors import MQError
 from mqclient.protocol.topology import Topology
 from mqclient.wire.frames import HEADER_SIZE, PREAMBLE, REPLICATION_CHANNEL, FrameSplitter, frame
 from mqclient.wire.packets import BackupRegistration, BackupRegistrationFailed, ClusterConnect, ClusterConnectReply
+from mqclient.wire.primitives import TransportConfiguration
 from tests.unit.mqclient.core_support import ScriptedBroker, World, connector
 
 
@@ -33,7 +35,8 @@ class Owner:
         raise AssertionError("nothing is copied")
 
     def answer(self, handler: str, question: bytes) -> Deferred[bytes]:
-        raise AssertionError("nobody asks")
+        self.told.append(f"asked {handler}")
+        return Deferred()
 
     def in_sync(self) -> None:
         self.told.append("in sync")
@@ -105,6 +108,13 @@ class FollowingTests(TestCase):
         self.failureResultOf(running, MQError)
         self.assertEqual(self.following.refusal, BackupRegistrationFailed(2))
 
+    def test_a_connection_that_is_lost_before_the_answer_ends_the_attempt(self) -> None:
+        running = self.follow("mqbroker")
+        self.world.network.link.cut()
+        self.world.network.stir()
+        self.failureResultOf(running, MQError)
+        self.assertEqual((self.owner.told, self.following.refusal), ([], None))
+
     def test_an_end_before_the_answer_ends_the_attempt(self) -> None:
         running = self.follow("mqbroker")
         self.following.end()
@@ -135,6 +145,31 @@ class FollowingTests(TestCase):
             self.say(frame(packet, REPLICATION_CHANNEL, b"x") if isinstance(packet, int) else packet)
             self.assertEqual(self.owner.told, ["begin node", "lost"])
             self.successResultOf(running)
+
+    def test_a_broker_that_cannot_be_noted_is_not_followed(self) -> None:
+        far = TransportConfiguration("n", "f", (("host", "h" * CONNECTOR_SIZE_MAX),))
+        for welcome in (
+            Welcome(VERSION, "", "node", connector(1), False),
+            Welcome(VERSION, "A" * (COPY_ID_SIZE_MAX + 1), "node", connector(1), False),
+            Welcome(VERSION, "A", "", connector(1), False),
+            Welcome(VERSION, "A", "node", far, False),
+        ):
+            self.setUp()
+            running = self.follow("mqbroker")
+            self.say(welcome)
+            self.failureResultOf(running, MQError)
+            self.assertEqual(self.owner.told, [])
+
+    def test_a_replica_that_leaves_hears_no_more_changes_but_keeps_its_connection(self) -> None:
+        running = self.follow("mqbroker")
+        self.say(Welcome(VERSION, "A", "node", connector(1), False))
+        self.following.leave_folder(lambda: None)
+        for packet in (frame(Changes.TYPE, REPLICATION_CHANNEL, b"x"), packet_frame(Question(1, "h", b""))):
+            self.say(packet)
+        self.assertEqual(self.owner.told, ["begin node", "asked h"])
+        self.following.end()
+        self.world.network.stir()
+        self.successResultOf(running)
 
     def test_a_copy_that_cannot_begin_ends_the_connection(self) -> None:
         running = self.follow("mqbroker")

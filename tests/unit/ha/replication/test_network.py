@@ -6,15 +6,20 @@ from pathlib import Path
 from typing import Any
 
 from twisted.internet.defer import Deferred, fail, succeed
+from twisted.logger import capturedLogs, formatEvent
 
+from mqbroker.config.model.configuration import Configuration
 from mqbroker.ha.proof.meeting import MEETING, Standing
-from mqbroker.ha.proof.ports import UnreachableError
+from mqbroker.ha.proof.ports import RefusedError, SilentError, UnreachableError
 from mqbroker.ha.replication.connectors import connector_text
 from mqbroker.ha.replication.network import ProofNetwork
 from mqbroker.node.presence import open_side
+from mqbroker.server.transport.waiting import WaitingServer
+from mqclient.errors import NotConnectedError
 from mqclient.wire.primitives import TransportConfiguration
 from tests.unit.cluster.bridge_support import connector
 from tests.unit.ha.replication.support import Node, PairCase, ProcessClock, Runtime, alone
+from tests.unit.messaging.support import HeldStore
 
 
 class NetworkTests(PairCase):
@@ -26,8 +31,8 @@ class NetworkTests(PairCase):
         self.known: TransportConfiguration | None = connector(1)
 
     def ask(self, connector_text: str | None = None, over_link: Deferred[bytes] | None = None) -> Deferred[bytes]:
-        network: Any = ProofNetwork(self.side, lambda handler, question: over_link, lambda node_id: self.known)
-        question = self.primary.activation._seeker.standing.encode()
+        network: Any = ProofNetwork(self.side, lambda connector, handler, question: over_link, lambda node_id: self.known)
+        question = self.primary.activation._own.seeker.standing.encode()
         if connector_text is None:
             answer = network.ask_voter("node", MEETING, question)
         else:
@@ -45,7 +50,8 @@ class NetworkTests(PairCase):
         self.assertEqual([link for link in self.network.links if link.open], [])
 
     def test_the_connection_of_the_pair_comes_first(self) -> None:
-        self.assertEqual(self.successResultOf(self.ask("", succeed(b"x"))), b"x")
+        self.assertEqual(self.successResultOf(self.ask(connector_text(connector(1)), succeed(b"x"))), b"x")
+        self.assertEqual(self.side.runtime.tried, [])  # type: ignore[attr-defined]
 
     def test_a_lost_connection_of_the_pair_says_nothing_about_the_place(self) -> None:
         self.successResultOf(self.ask(connector_text(connector(1)), fail(UnreachableError("lost"))))
@@ -67,26 +73,72 @@ class NetworkTests(PairCase):
         self.run_for(5)
         self.assertNoResult(answer)
         answer.cancel()
-        self.failureResultOf(answer)
+        self.failureResultOf(answer, SilentError)
         dialled = len(self.side.runtime.tried)  # type: ignore[attr-defined]
         self.run_for(1)
         self.assertEqual(len(self.side.runtime.tried), dialled)  # type: ignore[attr-defined]
 
     def test_nobody_answers(self) -> None:
         self.known = None
-        for answer in (self.ask(connector_text(connector(9))), self.ask("no connector"), self.ask()):
+        for answer in (self.ask(connector_text(connector(9))), self.ask()):
             self.failureResultOf(answer, UnreachableError)
+
+    def test_a_note_that_cannot_be_read_is_no_absence(self) -> None:
+        self.failureResultOf(self.ask("no connector"), ValueError)
+
+    def locked(self) -> None:
+        """At port 1 there is a broker with another cluster password."""
+        configuration = Configuration(cluster_user="cu", cluster_password="another")
+        store: Any = HeldStore()
+        server = WaitingServer(configuration, store, self.clock, lambda: "1")
+        server.cluster_channel.register_vote(MEETING, lambda connection, question: b"x")
+        self.network.listening["1"] = server
+
+    def test_who_refuses_the_password_is_there_and_that_is_said_once(self) -> None:
+        self.locked()
+        with capturedLogs() as events:
+            for _ in range(2):
+                self.failureResultOf(self.ask(connector_text(connector(1))), RefusedError)
+            members = Deferred.fromCoroutine(self.side.members([connector(1)]))
+            self.run_for(0.1)
+        self.assertEqual(list(self.successResultOf(members)), [])
+        said = [formatEvent(event) for event in events if "cluster-password" in formatEvent(event)]
+        self.assertEqual(len(said), 1, said)
+        self.assertRegex(said[0], "AMQ229099: the broker at broker:1 refuses the cluster user and password .* give both the same")
+
+    def secure(self) -> str:
+        place = connector(1)
+        return connector_text(TransportConfiguration(place.name, place.factory_class_name, (*place.parameters, ("sslEnabled", "true"))))
+
+    def test_a_place_with_tls_is_knocked_at_first(self) -> None:
+        self.successResultOf(self.ask(self.secure()))
+        self.assertEqual(self.side.runtime.tried, ["1", "1"])  # type: ignore[attr-defined]
+        del self.network.listening["1"]
+        self.failureResultOf(self.ask(self.secure()), UnreachableError)
+        self.assertEqual(self.side.runtime.tried, ["1"] * 3)  # type: ignore[attr-defined]
+
+    def test_who_does_not_agree_on_tls_is_there(self) -> None:
+        plain = self.side.runtime.connect
+
+        def connect(place: TransportConfiguration, handler: Any, timeout: float) -> Any:
+            if "sslEnabled" in dict(place.parameters):
+                return fail(NotConnectedError("the certificate has expired"))
+            return plain(place, handler, timeout)
+
+        self.patch(self.side.runtime, "connect", connect)
+        failure = self.failureResultOf(self.ask(self.secure()), RefusedError)
+        self.assertIn("the certificate has expired", failure.getErrorMessage())
 
     def searching(self, known: int | None) -> Any:
         """The ways of a broker at port 9 whose cluster connection leads to ports 8, where nobody listens, and 1."""
         self.tries = runtime = Runtime(self.network, ProcessClock(self.clock))
         side = open_side(self.node("asker", 9, 8, 1).configuration(), None, Path(), runtime)
         self.addCleanup(side.close)
-        return ProofNetwork(side, lambda handler, question: None, lambda node_id: None if known is None else connector(known))
+        return ProofNetwork(side, lambda connector, handler, question: None, lambda node_id: None if known is None else connector(known))
 
     def test_a_voter_that_is_not_known_where_it_is_is_looked_for(self) -> None:
         node_id = self.primary.record_node
-        question = self.primary.activation._seeker.standing.encode()
+        question = self.primary.activation._own.seeker.standing.encode()
         for known in (None, 7):
             network = self.searching(known)
             first = network.ask_voter(node_id, MEETING, question)
@@ -110,7 +162,7 @@ class NetworkTests(PairCase):
 
     def test_a_question_that_is_taken_back_leaves_nothing(self) -> None:
         self.network.cut = False
-        network = ProofNetwork(self.side, lambda handler, question: None, lambda node_id: None)
+        network = ProofNetwork(self.side, lambda connector, handler, question: None, lambda node_id: None)
         answer = network.ask_copy(connector_text(connector(1)), "nobody knows this", b"")
         self.run_for(1)
         self.assertNoResult(answer)

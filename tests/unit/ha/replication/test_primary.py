@@ -55,11 +55,18 @@ class RegistrationTests(PairCase):
         self.assertTrue(silent.transport.aborted)
         self.assertIsNone(self.primary.activation.primary.replica)
 
+    def test_a_stop_ends_a_replica_that_has_not_copied_yet(self) -> None:
+        registered = self.register("mqbroker")
+        self.primary.stop()
+        self.run_for(1)
+        self.assertEqual(self.primary.state, "stopped")
+        self.assertTrue(registered.transport.aborted)
+
     def test_a_packet_that_has_no_meaning_ends_the_connection(self) -> None:
         peer = self.register("mqbroker")
         peer.feed(packet_frame(Hello(VERSION, "", "")))
         self.assertTrue(peer.transport.aborted)
-        other = self.peer("mqbroker")
+        other = self.peer(None)
         other.send(wire.NullResponse(), REPLICATION_CHANNEL)
         self.assertTrue(other.transport.aborted)
         self.assertEqual(self.primary.state, "active")

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 
 from mqbroker.config.model.cluster import ReplicationConfiguration, SharedStoreConfiguration
+from mqbroker.server.cluster_port import CopyFigures
 from mqclient.urls import TransportUri
+from tests.unit.cluster.support import KnownOthers
 from tests.unit.server.management.test_service import ManagementCase
 
 
@@ -30,6 +32,12 @@ class ConfiguredTests(ManagementCase):
         ):
             self.world.configuration.replication = copied
             self.assertEqual((self.call("broker", "getHAPolicy"), self.call("broker", "isSharedStore")), (name, False))
+
+    def test_how_the_copies_of_a_replicated_pair_stand(self) -> None:
+        for in_sync in (True, False):
+            self.world.server.others = KnownOthers()
+            self.world.server.others.copies = CopyFigures(7, in_sync, None, None)
+            self.assertEqual((self.call("broker", "isReplicaSync"), self.call("broker", "getActivationSequence")), (in_sync, 7))
 
     def test_connectors_are_told_without_their_passwords(self) -> None:
         self.world.configuration.connectors["c"] = TransportUri("tcp", "h", 7, {"keyStorePassword": "p"})

@@ -5,8 +5,10 @@ from __future__ import annotations
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.config.model.configuration import Configuration
-from mqbroker.server.observation.figures import BrokerFigures
+from mqbroker.server.cluster_port import CopyFigures
+from mqbroker.server.observation.figures import BrokerFigures, PassiveFigures
 from mqbroker.server.observation.metrics import render
+from tests.unit.cluster.support import KnownOthers
 from tests.unit.server.support import World
 
 
@@ -50,3 +52,16 @@ class FigureTests(SynchronousTestCase):
         lines = self.lines(world)
         self.assertIn('artemis_authentication_count{broker="b",result="success"} 1', lines)
         self.assertIn('artemis_authentication_count{broker="b",result="failure"} 1', lines)
+
+    def test_a_replicated_pair_on_both_sides(self) -> None:
+        world = World(Configuration(name="b", security_enabled=False))
+        world.server.others = KnownOthers()
+        self.assertIn('artemis_replica_sync{broker="b"} 0', self.lines(world))
+        world.server.others.copies = CopyFigures(7, True, 10, 20)
+        passive = PassiveFigures("b", "backup", "passive", CopyFigures(6, False, 10, None))
+        shown = set(b"".join(render(passive)).decode().splitlines())
+        for lines, in_sync, sequence, sized in ((self.lines(world), 1, 7, True), (shown, 0, 6, False)):
+            for name, value in (("replica_sync", in_sync), ("activation_sequence", sequence), ("replica_copied", 10)):
+                self.assertIn(f'artemis_{name}{{broker="b"}} {value}', lines)
+            self.assertEqual('artemis_replica_size{broker="b"} 20' in lines, sized)
+        self.assertIn('artemis_passive{broker="b",role="backup",state="passive"} 1', shown)

@@ -68,6 +68,11 @@ class LinkTests(SynchronousTestCase):
         self.peer.feed(frame(1, REPLICATION_CHANNEL, b"x"))
         self.assertTrue(self.peer.transport.aborted)
 
+    def test_a_broker_that_has_not_heard_of_its_refusal_yet_keeps_its_connection(self) -> None:
+        self.peer.connection.admit("mqbroker")
+        self.peer.feed(frame(1, REPLICATION_CHANNEL, b"x"))
+        self.assertFalse(self.peer.transport.aborted)
+
     def test_a_link_has_the_packets_of_its_channel_and_hears_of_the_end(self) -> None:
         self.peer.connection.use_for(self.link)
         self.peer.feed(frame(-7, REPLICATION_CHANNEL, b"abc"))

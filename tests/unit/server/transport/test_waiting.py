@@ -70,7 +70,6 @@ class WaitingServerTests(SynchronousTestCase):
 
     def test_clients_are_sent_away_with_their_first_request(self) -> None:
         for packet, channel in (
-            (wire.SubscribeTopologyV2(False, 136), PING_CHANNEL),
             (wire.CreateSession("s", 10, 136, None, None, 1000, False, True, True, -1, False), SESSION_CHANNEL),
             (wire.ReattachSession("old", 0), SESSION_CHANNEL),
         ):
@@ -78,6 +77,19 @@ class WaitingServerTests(SynchronousTestCase):
             peer.send(packet, channel)
             self.clock.advance(0)
             self.assertEqual((peer.read(), peer.transport.aborted), ([], True), packet)
+
+    def test_a_java_client_that_connects_again_learns_that_it_may_not_go_on_here(self) -> None:
+        peer = self.peer()
+        peer.send(wire.SubscribeTopologyV2(False, 136), PING_CHANNEL)
+        self.clock.advance(0.4)
+        peer.send(wire.CheckForFailover("node"), SESSION_CHANNEL)
+        self.assertEqual(peer.take(SESSION_CHANNEL), [wire.CheckForFailoverReply(False)])
+
+    def test_a_client_that_wants_to_hear_of_the_cluster_is_sent_away(self) -> None:
+        peer = self.peer()
+        peer.send(wire.SubscribeTopologyV2(False, 136), PING_CHANNEL)
+        self.clock.advance(0.5)
+        self.assertEqual((peer.read(), peer.transport.aborted), ([], True))
 
     def test_a_client_that_asks_whether_it_may_go_on_here_is_told_no(self) -> None:
         peer = self.peer()

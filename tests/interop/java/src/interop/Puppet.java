@@ -4,10 +4,12 @@ import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
@@ -15,6 +17,7 @@ import javax.jms.BytesMessage;
 import javax.jms.Connection;
 import javax.jms.DeliveryMode;
 import javax.jms.Destination;
+import javax.jms.JMSException;
 import javax.jms.Message;
 import javax.jms.MessageConsumer;
 import javax.jms.MessageProducer;
@@ -31,7 +34,8 @@ import org.apache.activemq.artemis.jms.client.ActiveMQConnectionFactory;
  *
  * <p>A line is {@code NUMBER VERB NAME key=value...}, separated by tabs; the answer carries the number, for commands of different names run
  * side by side. Verbs: connect (url or like, id), send (on, to, count, first, size, group, property, persistent, priority, delay, ttl), consume (on, from,
- * selector, subscription, shared, durable), take (count, ms), close, topology, forget (all whose names begin like this one).
+ * selector, subscription, shared, durable), take (count, ms), close, topology, forget (all whose names begin like this one); transacted (on), a session
+ * for send, and commit; load (on, to), which sends until an enough (load) and answers what was acknowledged, and progress (load), how many that are.
  */
 public final class Puppet {
     private final Map<String, ActiveMQConnectionFactory> factories = new ConcurrentHashMap<>();
@@ -39,6 +43,8 @@ public final class Puppet {
     private final Map<String, Session> sessions = new ConcurrentHashMap<>();
     private final Map<String, MessageConsumer> consumers = new ConcurrentHashMap<>();
     private final Map<String, ExecutorService> threads = new ConcurrentHashMap<>();
+    private final Map<String, List<Object>> loads = new ConcurrentHashMap<>();
+    private final Set<String> enough = ConcurrentHashMap.newKeySet();
 
     private Puppet() {
     }
@@ -85,6 +91,11 @@ public final class Puppet {
             case "close" -> close(name);
             case "topology" -> topology(name);
             case "forget" -> forget(name);
+            case "transacted" -> transacted(name, values);
+            case "commit" -> commit(name);
+            case "load" -> load(name, values);
+            case "progress" -> loads.getOrDefault(values.get("load"), List.of()).size();
+            case "enough" -> enough.add(values.get("load"));
             default -> throw new IllegalArgumentException("no verb " + verb);
         };
     }
@@ -143,6 +154,37 @@ public final class Puppet {
             }
         }
         return count;
+    }
+
+    private Object transacted(String name, Map<String, String> values) throws Exception {
+        sessions.put(name, connections.get(values.get("on")).createSession(true, Session.SESSION_TRANSACTED));
+        return "opened";
+    }
+
+    private Object commit(String name) throws Exception {
+        sessions.get(name).commit();
+        return "committed";
+    }
+
+    /** Numbered messages, one after the other. What became of one whose send has failed nobody knows, and it is not sent again. */
+    private Object load(String name, Map<String, String> values) throws Exception {
+        List<Object> acknowledged = Collections.synchronizedList(new ArrayList<>());
+        loads.put(name, acknowledged);
+        Session session = connections.get(values.get("on")).createSession(false, Session.AUTO_ACKNOWLEDGE);
+        MessageProducer producer = session.createProducer(destination(session, values.get("to")));
+        for (int i = 0; !enough.contains(name); i++) {
+            Message message = session.createTextMessage(Integer.toString(i));
+            message.setIntProperty("number", i);
+            try {
+                producer.send(message);
+                acknowledged.add(i);
+            } catch (JMSException unknown) {
+                continue;
+            }
+            Thread.sleep(1);
+        }
+        session.close();
+        return List.copyOf(acknowledged);
     }
 
     private Object consume(String name, Map<String, String> values) throws Exception {

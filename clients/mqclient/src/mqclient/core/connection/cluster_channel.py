@@ -38,6 +38,8 @@ class ClusterChannel:
         self._channel.attach(write_frame)
         self._channel.unlock()
         self._listeners: dict[type[Packet], Callable[[Any], object]] = {}
+        self.on_close: Callable[[MQError], object] | None = None
+        """Called with the reason when the connection is over."""
 
     def send(self, packet: Packet) -> None:
         """Send without waiting for an answer."""
@@ -59,6 +61,8 @@ class ClusterChannel:
     def close(self, error: Any) -> None:
         """The connection is over."""
         self._channel.close(error, error)
+        if self.on_close is not None:
+            self.on_close(error)
 
     # --- events of the connection
 

@@ -1,0 +1,138 @@
+"""An active broker of a pair: it takes a replica, knows the voters, and lets the other broker take over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
+
+from twisted.internet.defer import Deferred, succeed
+from twisted.logger import Logger
+
+from mqbroker.ha.one_copy import vote_for_others
+from mqbroker.ha.proof.meeting import MEETING
+from mqbroker.ha.proof.ports import Purpose
+from mqbroker.ha.proof.rules import ProofRules, warnings_at_start
+from mqbroker.ha.proof.seeking import not_met
+from mqbroker.ha.proof.voters import Voters
+from mqbroker.ha.replication.connectors import connector_text
+from mqbroker.ha.replication.primary import MirroredStore, ReplicatedPrimary
+
+if TYPE_CHECKING:
+    from mqbroker.cluster.connection import ClusterConnection
+    from mqbroker.config.model.cluster import ReplicationConfiguration
+    from mqbroker.ha.replication.own_copy import OwnCopy
+    from mqbroker.messaging.ports import Clock, Store
+    from mqbroker.server.server import Server
+    from mqbroker.storage.tickets import Tickets
+    from mqclient.protocol.topology import Topology, TopologyMember
+    from mqclient.wire.primitives import TransportConfiguration
+
+WARN_SECONDS = 10.0
+"""After an activation, before it is said what the proof lacks: by then the other brokers of the cluster are known."""
+
+log = Logger(namespace="mqbroker.ha")
+
+
+class ActiveSide:
+    """``answer`` answers questions of the proof, and ``fail_back`` is called when the replica is to be active again.  ``is_java`` says
+    whether a voter is a Java broker.  ``call`` lets another thread call on the loop.
+    """
+
+    def __init__(
+        self,
+        policy: ReplicationConfiguration,
+        own: OwnCopy,
+        clock: Clock,
+        call: Callable[[Callable[[], object]], object],
+        answer: Callable[[str, bytes], Deferred[bytes]],
+        fail_back: Callable[[], object],
+        is_java: Callable[[str], bool],
+    ) -> None:
+        self.primary: ReplicatedPrimary | None = None
+        """None while this broker is passive."""
+        self.voters: Voters | None = None
+        """None while this broker is passive, and when it stops."""
+        self.topology: Topology
+        """The members of the cluster; it is there with :attr:`primary`."""
+        self._policy = policy
+        self._own = own
+        self._clock = clock
+        self._call = call
+        self._answer = answer
+        self._fail_back = fail_back
+        self._is_java = is_java
+        self._visiting: Deferred[Any] = succeed(None)
+        """The visit to another broker that is active as this node."""
+
+    def serve(self, server: Server, store: Store, kept: Mapping[tuple[str, str], str]) -> None:
+        """The broker is active: take replicas, answer the other copies, and vote for other nodes."""
+        vote_for_others(server, store, kept)
+        keeper, seeker, writer = self._own.keeper, self._own.seeker, self._own.writer
+        assert keeper is not None and seeker is not None and writer is not None and server.cluster is not None
+        connections = server.cluster.connections
+        connection = cast("ClusterConnection", connections[self._policy.cluster_name or next(iter(connections))])
+        turn = server.turn
+
+        def call(function: Callable[[], object]) -> None:
+            self._call(partial(turn.run, function))
+
+        mirrored = MirroredStore(cast("Tickets", store), self._own.mirrored, writer, self._own.settings.journal_datasync, call)
+        self.primary = ReplicatedPrimary(
+            self._policy,
+            server,
+            mirrored,
+            connection,
+            keeper,
+            seeker,
+            self._answer,
+            partial(seeker.seek, Purpose.GO_ON),
+            self._fail_back,
+        )
+        self.topology = connection.topology
+        self.primary.start()
+        server.cluster_channel.register_vote(MEETING, lambda connection, question: self._answer(MEETING, question))
+        self.voters = voters = Voters(store, server.node_id, kept)
+        connection.topology.add_listener(partial(self._member_seen, voters))
+        connection.topology.contested.subscribe(self._contested)
+        connection.topology.scaled_down.subscribe(partial(self._member_scaled_down, voters))
+        self._clock.call_later(WARN_SECONDS, self._warn, voters)
+
+    def _member_seen(self, voters: Voters, member: TopologyMember, up: bool) -> None:
+        if up and voters is self.voters:
+            voters.join(member.node_id)
+
+    def _contested(self, place: TransportConfiguration) -> None:
+        """Another broker is active as this node, as when a pair that was cut hears of itself again: one of the two is to give way."""
+        if self._visiting.called and self._own.seeker is not None:
+            self._visiting = self._own.seeker.visit(connector_text(place)).addErrback(not_met)
+
+    def _member_scaled_down(self, voters: Voters, node_id: str) -> None:
+        if voters is self.voters:
+            voters.leave(node_id)
+
+    def _warn(self, voters: Voters) -> None:
+        """Say what weakens the guarantee that two copies are never active, now that the other brokers had time to be seen."""
+        if voters is self.voters:
+            for text in warnings_at_start(ProofRules.of(self._policy), voters.members, self._is_java):
+                log.warn("{text}", text=text)
+
+    def leave(self) -> None:
+        """The broker begins an orderly stop."""
+        self.voters = None
+        if self.primary is not None:
+            self.primary.stop_called()
+
+    def let_go(self, done: Callable[[], object]) -> None:
+        """Everything is written: let a replica in sync take over, then call ``done``."""
+        if self.primary is None:
+            done()
+        else:
+            self.primary.hand_over(done)
+
+    def stop(self) -> None:
+        """The broker is no longer active."""
+        if self.primary is not None:
+            self.primary.stop()
+            self.primary = None
+        self.voters = None

@@ -1,0 +1,229 @@
+"""A passive broker of a pair: it follows the active one, copies it, and takes over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from twisted.internet.defer import Deferred, succeed
+from twisted.logger import Logger
+
+from mqbroker.ha.proof.copy_record import OtherCopy
+from mqbroker.ha.proof.meeting import Activity, Standing
+from mqbroker.ha.proof.ports import Purpose, UnreachableError
+from mqbroker.ha.proof.rules import RETRY_SECONDS_MIN
+from mqbroker.ha.proof.seeking import not_met
+from mqbroker.ha.proof.seeking_machine import passive
+from mqbroker.ha.replication.backup import ReplicatedBackup
+from mqbroker.ha.replication.connectors import connector_text
+from mqbroker.ha.replication.following import Registration
+from mqbroker.storage.mirror.former import empty_folders
+from mqbroker.storage.mirror.replica_folder import ReplicaFolder
+
+if TYPE_CHECKING:
+    from twisted.python.failure import Failure
+
+    from mqbroker.config.model.cluster import ReplicationConfiguration
+    from mqbroker.ha.proof.copy_keeper import Copying
+    from mqbroker.ha.replication.own_copy import OwnCopy
+    from mqbroker.ha.replication.packets import Welcome
+    from mqbroker.messaging.ports import Clock
+    from mqclient.protocol.topology import TopologyMember
+    from mqclient.wire.primitives import TransportConfiguration
+
+REST_SECONDS = 1.0
+"""After a copy has given itself up, before it looks for an active broker again."""
+
+WORD_SECONDS = 15.0
+"""How long a copy that has given itself up listens for another one that has done so; the other one comes every few seconds."""
+
+FOLLOW_MS = 5000
+"""``vote-retry-wait`` of Artemis, which ``retry-replication-wait`` is unless it is set, or that is."""
+
+log = Logger(namespace="mqbroker.ha")
+
+
+class PassiveSide:
+    """Implements :class:`mqbroker.ha.replication.following.FollowingOwner`.
+
+    ``answer`` answers questions of the proof, ``refused`` is told when this copy is to follow, as
+    :meth:`mqbroker.ha.proof.ports.Owner.refused`, and ``renamed`` when it has taken another node id.  ``call`` lets another thread call on
+    the loop.
+    """
+
+    def __init__(
+        self,
+        policy: ReplicationConfiguration,
+        own: OwnCopy,
+        clock: Clock,
+        call: Callable[[Callable[[], object]], object],
+        answer: Callable[[str, bytes], Deferred[bytes]],
+        refused: Callable[[str, Standing | None], object],
+        renamed: Callable[[], object],
+    ) -> None:
+        self.answer = answer
+        self.backup: ReplicatedBackup | None = None
+        """None while this broker neither follows nor has just followed."""
+        self._policy = policy
+        self._own = own
+        self._clock = clock
+        self._call = call
+        self._refused = refused
+        self._renamed = renamed
+        self._diverged = False
+        """Does the journal that is put away hold messages that no other copy has?"""
+
+    def follow(self) -> None:
+        side = self._own.side
+        if side is None:
+            return
+        self.stop()
+        wait = _retry_seconds(self._policy)
+        places = self._own.known_places
+        self.backup = ReplicatedBackup(side, wait, self._registration, places, self, self._visit, self._meet_noted)
+        self.backup.start()
+
+    def stop(self) -> None:
+        if self.backup is not None:
+            self.backup.stop()
+            self.backup = None
+
+    def close_files(self) -> Deferred[None]:
+        """Leave the active broker; completes when the files of the replica are closed."""
+        closed: Deferred[None] = Deferred()
+        if self.backup is None:
+            closed.callback(None)
+        else:
+            self.backup.leave_folder(lambda: closed.callback(None))
+        return closed
+
+    def rest(self) -> None:
+        """Leave the active broker, and follow again after a while: this copy has given itself up."""
+        if self.backup is not None:
+            self.backup.leave_folder(lambda: None)
+            self._clock.call_later(REST_SECONDS, self._follow_again, self.backup)
+
+    def _follow_again(self, backup: ReplicatedBackup) -> None:
+        """After this copy has given itself up: the word is given, and the connection was needed for it."""
+        seeker = self._own.seeker
+        if backup is not self.backup or seeker is None or backup.is_searching:
+            return
+        if seeker.state == passive.name:
+            self.follow()
+        else:
+            self._clock.call_later(REST_SECONDS, self._follow_again, backup)
+
+    # --- other copies
+
+    def _registration(self) -> Registration:
+        keeper, side, policy = self._own.keeper, self._own.side, self._policy
+        assert keeper is not None and side is not None
+        node_id = self._own.folder.node_id if not policy.backup or keeper.record.shared else ""
+        return Registration(side.credentials, side.own, not policy.backup, keeper.record.copy_id, node_id, policy.group_name)
+
+    def _visit(self, member: TopologyMember) -> Deferred[bool]:
+        """The broker does not take this replica: it may be another copy that seeks.  Brokers of other nodes have no answer to a visit."""
+        if member.primary is None or member.node_id != self._own.folder.node_id:
+            return succeed(False)
+        return self._meet(member.primary).addErrback(not_met).addCallback(lambda _: True)
+
+    def _meet(self, place: TransportConfiguration) -> Deferred[Any]:
+        seeker = self._own.seeker
+        if seeker is None:
+            return succeed(None)
+
+        def met(other: Standing) -> None:
+            complete = self._own.keeper is not None and self._own.keeper.record.complete
+            if complete and other.activity is Activity.SEEKING and other.node_id == self._own.folder.node_id:
+                seeker.seek(Purpose.START)
+
+        return seeker.visit(connector_text(place)).addCallback(met)
+
+    def _meet_noted(self) -> Deferred[Any]:
+        """Nobody is active as far as this replica hears: the other copy may wait for its word."""
+
+        def listen(failure: Failure) -> None:
+            if isinstance(failure.value, UnreachableError) and self.backup is not None:
+                self._take_word()
+            not_met(failure)
+
+        places = self._own.known_places()
+        return self._meet(places[0]).addErrback(listen) if places else succeed(None)
+
+    def _take_word(self) -> None:
+        """If both copies have given themselves up to each other, each would visit and none be visited: one of them listens, for a while."""
+        keeper, seeker = self._own.keeper, self._own.seeker
+        if keeper is None or seeker is None or not keeper.record.retractable:
+            return
+
+        def end() -> None:
+            if seeker is self._own.seeker and not keeper.record.complete and seeker.state != passive.name:
+                seeker.cease()
+                self._refused("the other copy has not come", None)
+
+        seeker.seek(Purpose.START)
+        self._clock.call_later(WORD_SECONDS, end)
+
+    # --- the copy of the active broker
+
+    def begin_copy(self, welcome: Welcome) -> Deferred[Copying]:
+        keeper, seeker = self._own.keeper, self._own.seeker
+        assert keeper is not None and seeker is not None
+        self._diverged = keeper.record.diverged
+        other = OtherCopy(welcome.copy_id, connector_text(welcome.connector))
+        return seeker.begin_copy(other).addCallback(partial(self._adopt, welcome.node_id))
+
+    def _adopt(self, node_id: str, copying: Copying) -> Deferred[Copying]:
+        adopted: Deferred[Copying] = Deferred()
+        changed = node_id != self._own.folder.node_id
+
+        def done(error: Exception | None) -> None:
+            if error is not None:
+                adopted.errback(error)
+                return
+            if changed:
+                self._renamed()
+            adopted.callback(copying)
+
+        self._own.submit([partial(self._own.folder.rename, node_id)], done)
+        return adopted
+
+    def make_folder(self, answer: Callable[[int], object], failed: Callable[[str], object]) -> ReplicaFolder:
+        own = self._own
+        assert own.writer is not None
+        return ReplicaFolder(own.inner, own.roots, own.writer, partial(self._empty_folders, self._diverged), answer, failed)
+
+    def _empty_folders(self, diverged: bool) -> None:
+        """A step of the disk writer."""
+        empty_folders(self._own.inner, self._own.roots, self._policy.max_saved_replicated_journals_size, diverged)
+        if diverged:
+            self._call(self._is_put_away)
+
+    def _is_put_away(self) -> None:
+        if self._own.keeper is not None:
+            self._own.keeper.put_away()
+
+    def in_sync(self) -> None:
+        """Nothing is to be done: the record says so."""
+
+    def take_over(self) -> None:
+        if self._own.seeker is not None:
+            self._own.seeker.seek(Purpose.TAKE_OVER)
+
+    def lost(self, reason: str) -> None:
+        keeper, seeker = self._own.keeper, self._own.seeker
+        if keeper is None or seeker is None or seeker.state != passive.name:
+            return
+        log.warn("the active broker is lost: {reason}", reason=reason)
+        if keeper.record.complete:
+            seeker.seek(Purpose.TAKE_OVER)
+        elif self.backup is not None:
+            self.backup.start()
+
+
+def _retry_seconds(policy: ReplicationConfiguration) -> float:
+    """Between two rounds of looking for an active broker."""
+    settings = (policy.retry_replication_wait, policy.vote_retry_wait, FOLLOW_MS)
+    wait = next(each for each in settings if each is not None)
+    return max(wait / 1000, RETRY_SECONDS_MIN)

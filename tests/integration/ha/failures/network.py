@@ -1,0 +1,66 @@
+"""The network between brokers that reach each other through proxies: which of them hear each other."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable
+from functools import partial
+from pathlib import Path
+
+from tests.interop.cutting_proxy import never
+from tests.interop.ha.pairs import Pair
+
+CONNECTIONS = Path("/proc/net/tcp")
+
+
+def socket_of(port: int, other: int, connections: Iterable[str]) -> str | None:
+    """The inode of the socket on ``port`` that is connected to the port ``other``, by the lines of /proc/net/tcp."""
+    ends = (f":{port:04X}", f":{other:04X}")
+    for line in connections:
+        words = line.split()
+        if words[1].endswith(ends[0]) and words[2].endswith(ends[1]):
+            return words[9]
+    return None
+
+
+def has_socket(pid: int, inode: str) -> bool:
+    """Has this process the socket open?"""
+    with contextlib.suppress(OSError):  # the process has ended, or has closed the file
+        for file in Path(f"/proc/{pid}/fd").iterdir():
+            with contextlib.suppress(OSError):
+                if str(file.readlink()) == f"socket:[{inode}]":
+                    return True
+    return False
+
+
+class Network:
+    """Connections are told apart by the process that dials; clients get through always."""
+
+    def __init__(self, pair: Pair) -> None:
+        self._pair = pair
+        self._cuts: frozenset[frozenset[int]] = frozenset()
+        for number, proxy in enumerate(pair.proxies):
+            proxy.silence_of = partial(self._silence_of, number)
+
+    def cut(self, cuts: Iterable[tuple[int, int]]) -> None:
+        """From now on the brokers of these numbers do not hear each other."""
+        self._cuts = frozenset(map(frozenset, cuts))
+
+    def heal(self, lost: bool) -> None:
+        """``lost``: connections end with what was on the way; otherwise it arrives now."""
+        if lost:
+            for proxy in self._pair.proxies:
+                proxy.cut()
+        self._cuts = frozenset()
+
+    def _silence_of(self, target: int, port: int) -> Callable[[], bool]:
+        dialler = self._dialler(port, self._pair.proxies[target].port)
+        return never if dialler is None else lambda: frozenset((dialler, target)) in self._cuts
+
+    def _dialler(self, port: int, proxy: int) -> int | None:
+        inode = socket_of(port, proxy, CONNECTIONS.read_text().splitlines()[1:])
+        for number, broker in enumerate(self._pair.brokers):
+            process = broker.running
+            if process is not None and inode is not None and has_socket(process.pid, inode):
+                return number
+        return None

@@ -1,0 +1,254 @@
+"""Rounds of failures of a pair under load, and their verdict.  The load comes from client processes that log outside the brokers."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+from tests.integration.ha.failures.network import Network
+from tests.integration.ha.failures.verdict import SETTLED, SUSPECTED, judge_pair
+from tests.integration.kill.deliveries import judge_paged
+from tests.integration.kill.rounds import PAGED_MODULE, PAGED_ROLES, Clients, Outcome, kill_while_starting
+from tests.integration.kill.verdict import judge
+from tests.interop.ha.pairs import BACKUP, PRIMARY, REPLICATION, SHARED_STORE, Pair
+
+LOAD_SECONDS = (0.3, 1.5)
+"""Between a pair that has settled and the next failure."""
+ALONE_SECONDS = (0.0, 1.0)
+"""Between the death of one broker and the next event."""
+SILENCE_SECONDS = (3.0, 7.0)
+"""A silence that is meant to be noticed, which takes two seconds."""
+KILLED_STARTS = 0.3
+"""Share of the starts that are killed as well."""
+SETTLE_SECONDS = 60.0
+LOCK = Path("data", "journal", "serverlock.1")
+ACTIVE, WAITING = "AMQ221007", "AMQ221109"
+REPLICA = "the replica at"
+IN_SYNC = "AMQ221024"
+RETRY = "<retry-replication-wait>200</retry-replication-wait>"
+GIVE_WAY = "<allow-failback>true</allow-failback>"
+VOTER = 2
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Setup:
+    """A pair, and the kinds of failures that it meets in turn; methods of :class:`Rounds`."""
+
+    name: str
+    kind: str
+    failures: Sequence[str]
+    options: Mapping[str, str] = field(default_factory=dict)
+    voters: int = 0
+
+
+SETUPS = (
+    Setup("shared store", SHARED_STORE, ("killed", "lock_lost", "both_killed", "held_up")),
+    Setup(
+        "pair alone",
+        REPLICATION,
+        ("held_up", "both_killed", "killed", "passive_held_up"),
+        {"primary": RETRY, "backup": RETRY},
+    ),
+    Setup(
+        "pair with a voter",
+        REPLICATION,
+        ("cut", "killed", "both_killed", "held_up", "passive_held_up"),
+        {"primary": RETRY, "backup": RETRY + GIVE_WAY},
+        voters=1,
+    ),
+)
+
+
+def shares(rounds: int) -> list[tuple[Setup, int]]:
+    """The rounds of each set-up, of so many in all."""
+    each, more = divmod(rounds, len(SETUPS))
+    counts = [(setup, each + (number >= len(SETUPS) - more)) for number, setup in enumerate(SETUPS)]
+    return [(setup, count) for setup, count in counts if count]
+
+
+def replica_in_sync(output: Sequence[str]) -> bool:
+    """Has the active broker that has written this a replica in sync?"""
+    found = False
+    for line in output:
+        if ACTIVE in line:
+            found = False
+        elif REPLICA in line:
+            found = IN_SYNC in line
+    return found
+
+
+def waits(output: Sequence[str]) -> bool:
+    """Does the broker that has written this wait as the backup that is next?"""
+    found = False
+    for line in output:
+        if ACTIVE in line or WAITING in line:
+            found = WAITING in line
+    return found
+
+
+class Rounds:
+    """The rounds of one set-up; ``progress`` hears of each."""
+
+    def __init__(self, setup: Setup, folder: Path, rng: random.Random, progress: Callable[[str, int, int], None]) -> None:
+        self.setup = setup
+        self._rng = rng
+        self._progress = progress
+        self._folder = folder
+        self._pair = Pair(setup.kind, "mqbroker", folder, setup.options, setup.voters, proxied=True)
+        self._network = Network(self._pair)
+        self._clients: list[Clients] = []
+        self._counts: dict[str, int] = {}
+
+    def run(self, rounds: int) -> Outcome:
+        """Raises ProcessFailed when a client or broker does something else than it should, or the pair does not settle."""
+        setup, url = self.setup, self._pair.url
+        with self._pair:
+            try:
+                self._pair.start()
+                self._clients.append(Clients(lambda role: url, self._folder / "logs"))
+                self._clients.append(Clients(lambda role: url, self._folder / "paged-logs", PAGED_ROLES, PAGED_MODULE))
+                self._clients[0].wait_for_load()
+                self._settle()
+                for number in range(rounds):
+                    self._wait(LOAD_SECONDS)
+                    failure = setup.failures[number % len(setup.failures)]
+                    getattr(self, failure)()
+                    self._settle()
+                    self._count(failure)
+                    for each in self._clients:
+                        each.check()
+                    self._progress(setup.name, number + 1, rounds)
+                return self._finish()
+            finally:
+                self._network.heal(lost=True)
+                for each in self._clients:
+                    each.kill()
+
+    def _finish(self) -> Outcome:
+        for each in self._clients:
+            each.ask_to_stop()
+        plain = self._clients[0].finish(lambda events: judge_pair(judge, events))
+        paged = self._clients[1].finish(lambda events: judge_pair(judge_paged, events))
+        self._settle()
+        for verb, count in paged.counts.items():
+            self._counts[f"paged {verb}"] = count
+        return Outcome([*plain.problems, *paged.problems], {**plain.counts, **self._counts})
+
+    # --- the failures
+
+    def killed(self) -> None:
+        """The active broker; a later start of it perhaps, too."""
+        active = self._settle()
+        self._kill(active)
+        self._pair.wait_until_active(other(active), SETTLE_SECONDS)
+        self._wait(ALONE_SECONDS)
+        self._start(active)
+
+    def both_killed(self) -> None:
+        """One after the other; the second one perhaps while it takes over.  They come back in any order."""
+        first = self._settle()
+        for number in (first, other(first)):
+            self._kill(number)
+            self._wait(ALONE_SECONDS)
+        for number in self._shuffled((PRIMARY, BACKUP)):
+            self._pair[number].launch()
+            self._wait(ALONE_SECONDS)
+
+    def held_up(self) -> None:
+        """The active broker stands still, until the replica has taken its place; with one store it keeps its lock, and nobody does."""
+        active = self._settle()
+        self._hold_up(active)
+        self._wait(SILENCE_SECONDS)
+        if self.setup.kind == REPLICATION:
+            self._pair.wait_until_active(other(active), SETTLE_SECONDS)
+        self._pair.process(active).go_on()
+
+    def lock_lost(self) -> None:
+        """The active broker stands still, and its lock is forgotten, as NFS does it; woken up, it ends."""
+        active = self._settle()
+        self._hold_up(active)
+        (self._pair[PRIMARY].folder / LOCK).unlink()
+        self._pair.wait_until_active(other(active), SETTLE_SECONDS)
+        self._wait(ALONE_SECONDS)
+        process = self._pair.process(active)
+        process.go_on()
+        process.wait(SETTLE_SECONDS)
+        self._start(active)
+
+    def passive_held_up(self) -> None:
+        """The replica stands still, and the active broker goes on without it."""
+        passive = other(self._settle())
+        self._hold_up(passive)
+        self._wait(SILENCE_SECONDS)
+        self._pair.process(passive).go_on()
+
+    def cut(self) -> None:
+        """The active broker, the passive one or all are alone, or only the two do not hear each other."""
+        active = self._settle()
+        between = (active, other(active))
+        apart = [number for number in between if self._rng.random() < 0.5]
+        self._mark(SUSPECTED)
+        self._network.cut([between, *((number, VOTER) for number in apart)])
+        self._wait(SILENCE_SECONDS)
+        self._network.heal(lost=self._rng.random() < 0.5)
+
+    # --- steps of them
+
+    def _settle(self) -> int:
+        """Wait until one is active, and the other one may take over; returns the number of the active one."""
+        found: list[int] = []
+
+        def settled() -> bool:
+            for number in range(len(self._pair.brokers)):
+                self._pair.process(number).raise_if_dead()
+            found[:] = self._pair.active()
+            return len(found) == 1 and self._is_ready(found[0])
+
+        self._pair.wait_until(settled, "one broker is active, and the other one may take over", SETTLE_SECONDS)
+        self._mark(SETTLED)
+        return found[0]
+
+    def _is_ready(self, active: int) -> bool:
+        if self.setup.kind == REPLICATION:
+            in_sync = replica_in_sync(self._pair.process(active).output())
+            # With failback the primary is active soon.
+            return in_sync and (active == PRIMARY or GIVE_WAY not in self.setup.options["backup"])
+        return active == PRIMARY and waits(self._pair.process(BACKUP).output())
+
+    def _kill(self, number: int) -> None:
+        self._pair[number].kill()
+        self._count("kill -9")
+
+    def _start(self, number: int) -> None:
+        if self._rng.random() < KILLED_STARTS:
+            self._count("killed starts")
+            kill_while_starting(self._pair[number], self._rng)
+        self._pair[number].launch()
+
+    def _hold_up(self, number: int) -> None:
+        self._mark(SUSPECTED)
+        self._pair.process(number).hold_up()
+
+    def _wait(self, seconds: tuple[float, float]) -> None:
+        time.sleep(self._rng.uniform(*seconds))
+
+    def _shuffled(self, values: Sequence[T]) -> list[T]:
+        return self._rng.sample(values, len(values))
+
+    def _mark(self, verb: str) -> None:
+        for each in self._clients:
+            with (each.folder / "rounds.log").open("a") as log:
+                log.write(f"{time.monotonic_ns()} {verb} pair\n")
+
+    def _count(self, what: str) -> None:
+        self._counts[what] = self._counts.get(what, 0) + 1
+
+
+def other(number: int) -> int:
+    return BACKUP if number == PRIMARY else PRIMARY

@@ -1,0 +1,85 @@
+"""Brokers that do not hear each other, with sockets of this process in their place."""
+
+from __future__ import annotations
+
+import os
+import socket
+import unittest
+from types import SimpleNamespace
+from typing import Any, cast
+
+from tests.integration.ha.failures.network import Network, socket_of
+from tests.interop.cutting_proxy import CuttingProxy
+from tests.interop.ha.pairs import Pair
+
+LINE = "   1: 0100007F:{:04X} 0100007F:{:04X} 01 00000000:00000000 02:000A 00000000     0        0 {} 2 0000"
+
+
+class ProcTests(unittest.TestCase):
+    def test_a_socket_is_found_by_both_ports(self) -> None:
+        lines = [LINE.format(5, 7, "one"), LINE.format(7, 5, "two"), LINE.format(5, 8, "three")]
+        self.assertEqual([socket_of(7, 5, lines), socket_of(5, 8, lines)], ["two", "three"])
+        self.assertIsNone(socket_of(8, 5, lines))
+
+
+class NetworkTests(unittest.TestCase):
+    """Broker 1 is reached through the proxy; this process is broker 0."""
+
+    def setUp(self) -> None:
+        self.server = socket.create_server(("127.0.0.1", 0))
+        self.addCleanup(self.server.close)
+        self.proxy = CuttingProxy(self.server.getsockname()[1])
+        self.addCleanup(self.proxy.close)
+        away = SimpleNamespace(silence_of=None, port=0, cut=lambda: None)
+        self.dialler = SimpleNamespace(running=SimpleNamespace(pid=os.getpid()))
+        brokers = [self.dialler, SimpleNamespace(running=None)]
+        self.network = Network(cast(Pair, SimpleNamespace(proxies=[away, self.proxy], brokers=brokers)))
+        self.addCleanup(self.network.heal, True)
+
+    def connect(self) -> tuple[socket.socket, socket.socket]:
+        near = socket.create_connection(("127.0.0.1", self.proxy.port))
+        far, _ = self.server.accept()
+        for end in (near, far):
+            end.settimeout(10)
+            self.addCleanup(end.close)
+        return near, far
+
+    def assert_silent(self, end: Any) -> None:
+        end.settimeout(0.1)
+        self.assertRaises(TimeoutError, end.recv, 10)
+        end.settimeout(10)
+
+    def test_bytes_and_the_end_come_later(self) -> None:
+        near, far = self.connect()
+        self.network.cut([(1, 0)])
+        near.sendall(b"late")
+        near.close()
+        self.assert_silent(far)
+        self.network.heal(lost=False)
+        self.assertEqual(far.recv(10), b"late")
+        self.assertEqual(far.recv(10), b"")
+
+    def test_a_cut_connection_ends_without_what_was_on_the_way(self) -> None:
+        near, far = self.connect()
+        self.network.cut([(0, 1)])
+        far.sendall(b"lost")
+        self.assert_silent(near)
+        self.network.heal(lost=True)
+        self.assertEqual(near.recv(10), b"")
+
+    def test_a_new_connection_gets_nowhere_until_the_network_is_healed(self) -> None:
+        self.network.cut([(0, 1)])
+        near = socket.create_connection(("127.0.0.1", self.proxy.port))
+        self.addCleanup(near.close)
+        self.server.settimeout(0.1)
+        self.assertRaises(TimeoutError, self.server.accept)
+        self.network.heal(lost=False)
+        self.server.settimeout(10)
+        self.server.accept()[0].close()
+
+    def test_others_get_through(self) -> None:
+        self.dialler.running = None
+        self.network.cut([(0, 1)])
+        near, far = self.connect()
+        near.sendall(b"now")
+        self.assertEqual(far.recv(10), b"now")

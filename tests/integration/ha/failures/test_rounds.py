@@ -1,0 +1,38 @@
+"""The parts of the rounds that need no brokers: shares, and what the brokers' logs say of the pair."""
+
+from __future__ import annotations
+
+import unittest
+
+from tests.integration.ha.failures.rounds import SETUPS, Rounds, replica_in_sync, shares, waits
+
+ACTIVE = "AMQ221007: the server is active"
+IN_SYNC = "AMQ221024: the replica at 127.0.0.1:5 is in sync"
+GIVEN_UP = "AMQ222092: the replica at 127.0.0.1:5 is given up while it is in sync: it has closed the connection"
+WAITS = "AMQ221109: mqbroker Backup Server [n] started; waiting for primary to fail"
+
+
+class LogTests(unittest.TestCase):
+    def test_the_last_word_about_the_replica_counts(self) -> None:
+        self.assertFalse(replica_in_sync([ACTIVE]))
+        self.assertTrue(replica_in_sync([ACTIVE, IN_SYNC]))
+        self.assertFalse(replica_in_sync([ACTIVE, IN_SYNC, GIVEN_UP]))
+        self.assertFalse(replica_in_sync([ACTIVE, IN_SYNC, ACTIVE]))
+
+    def test_a_backup_waits_until_it_is_active(self) -> None:
+        self.assertFalse(waits([]))
+        self.assertTrue(waits([WAITS]))
+        self.assertFalse(waits([WAITS, ACTIVE]))
+        self.assertTrue(waits([WAITS, ACTIVE, WAITS]))
+
+
+class ShareTests(unittest.TestCase):
+    def test_all_rounds_are_shared_out(self) -> None:
+        for rounds in (0, 1, 2, 8, 300):
+            self.assertEqual(sum(count for _, count in shares(rounds)), rounds)
+        self.assertEqual([count for _, count in shares(8)], [2, 3, 3])
+
+    def test_each_failure_is_one(self) -> None:
+        for setup in SETUPS:
+            for failure in setup.failures:
+                self.assertTrue(callable(getattr(Rounds, failure)), failure)

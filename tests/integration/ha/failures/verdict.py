@@ -1,0 +1,36 @@
+"""The logs of clients of a pair: as with one broker, but for what a former active broker delivers before it has noticed.
+
+Such a broker has stood still, or was cut off, and delivers from its memory once more; nothing that a client answers to it is confirmed.
+The rounds write ``suspected`` and ``steady`` into the logs: between them there may be one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from tests.integration.kill.verdict import Event
+
+SUSPECTED, SETTLED = "suspected", "steady"
+
+
+def judge_pair(judge: Callable[[list[Event]], list[str]], events: Sequence[Event]) -> list[str]:
+    """All violations that ``judge`` finds; and what was acknowledged twice, with a confirmation of each."""
+    problems = []
+    acknowledged: set[str] = set()
+    done: set[str] = set()
+    counted = []
+    suspected = False
+    for event in events:
+        if event.verb in (SUSPECTED, SETTLED):
+            suspected = event.verb == SUSPECTED
+        elif event.verb == "got" and suspected and event.name in done:
+            continue
+        elif event.verb == "acked":
+            if event.name in acknowledged:
+                problems.append(f"{event.name} was acknowledged twice, and both times that was confirmed")
+            acknowledged.add(event.name)
+            done.add(event.name)
+        elif event.verb == "committed":
+            done.add(event.name.split("/")[0])
+        counted.append(event)
+    return problems + judge(counted)

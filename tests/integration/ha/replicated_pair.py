@@ -1,0 +1,54 @@
+"""A replicated pair of broker processes and a third broker that votes, which tests may kill."""
+
+from __future__ import annotations
+
+from tests.integration.ha.pair import BACKUP, PRIMARY
+from tests.integration.ha.processes import ProcessesCase
+
+CONFIGURATION = """<configuration xmlns="urn:activemq"><core xmlns="urn:activemq:core">
+<name>{name}</name>
+<security-enabled>false</security-enabled>
+<paging-directory>{folder}/paging</paging-directory>
+<bindings-directory>{folder}/bindings</bindings-directory>
+<journal-directory>{folder}/journal</journal-directory>
+<large-messages-directory>{folder}/large-messages</large-messages-directory>
+<cluster-user>cluster</cluster-user><cluster-password>secret</cluster-password>
+<ha-policy>{policy}</ha-policy>
+<acceptors><acceptor name="artemis">tcp://127.0.0.1:{ports[0]}?protocols=CORE</acceptor></acceptors>
+<connectors>
+<connector name="own">tcp://127.0.0.1:{ports[0]}</connector>
+<connector name="second">tcp://127.0.0.1:{ports[1]}</connector>
+<connector name="third">tcp://127.0.0.1:{ports[2]}</connector>
+</connectors>
+<cluster-connections><cluster-connection name="cluster">
+<connector-ref>own</connector-ref>
+<check-period>1000</check-period><connection-ttl>2000</connection-ttl>
+<retry-interval>100</retry-interval>
+<static-connectors><connector-ref>second</connector-ref><connector-ref>third</connector-ref></static-connectors>
+</cluster-connection></cluster-connections>
+<addresses><address name="q"><anycast><queue name="q"/></anycast></address></addresses>
+</core></configuration>
+"""
+VOTER = "voter"
+POLICIES = {
+    PRIMARY: "<replication><primary><retry-replication-wait>200</retry-replication-wait></primary></replication>",
+    BACKUP: "<replication><backup><retry-replication-wait>200</retry-replication-wait>{options}</backup></replication>",
+    VOTER: "<primary-only/>",
+}
+IN_SYNC = "AMQ221024"
+"""Written by both brokers of the pair."""
+COPIED = "AMQ221024: this replica is in sync"
+FAIL_BACK = "<allow-failback>true</allow-failback>"
+
+
+class ReplicatedPairCase(ProcessesCase):
+    """No broker runs yet."""
+
+    names = tuple(POLICIES)
+    options = ""
+    """Elements of the backup's policy."""
+
+    def configuration(self, name: str) -> str:
+        ports = [self.ports[name], *(port for other, port in self.ports.items() if other != name)]
+        policy = POLICIES[name].format(options=self.options)
+        return CONFIGURATION.format(name=name, folder=self.folder / name, policy=policy, ports=ports)

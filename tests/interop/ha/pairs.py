@@ -1,0 +1,101 @@
+"""Pairs of mqbrokers or of real Artemis brokers, from the same elements of broker.xml: with one store or replicated, and voters."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from tests.interop.cluster.nodes import Nodes, Shape
+from tests.interop.instance import Additions
+from tests.interop.peers import Peer, make_peer
+from tests.interop.processes import ManagedProcess, ProcessFailed, answers
+
+SHARED_STORE, REPLICATION = "shared-store", "replication"
+PRIMARY, BACKUP = 0, 1
+"""Numbers of the brokers; further ones have no policy, and vote."""
+READY = {SHARED_STORE: "AMQ221031", REPLICATION: "AMQ221024"}
+"""Written by a backup that may take over."""
+NOTICED = """\
+            <check-period>1000</check-period>
+            <connection-ttl>2000</connection-ttl>
+"""
+"""As in our samples: how soon a broker is noticed that has died without a word."""
+POLICY = """
+      <connection-ttl-check-interval>250</connection-ttl-check-interval>
+      <ha-policy>
+         <{kind}>
+            <{role}>
+{options}
+            </{role}>
+         </{kind}>
+      </ha-policy>
+"""
+START_SECONDS = 180.0
+LOOK_SECONDS = 0.05
+
+
+class Pair(Nodes):
+    """The brokers are not started yet.  `options` are elements of the policies, by role."""
+
+    def __init__(
+        self,
+        kind: str,
+        name: str,
+        folder: Path,
+        options: Mapping[str, str] = {},
+        voters: int = 0,
+        proxied: bool = False,
+        make: Callable[[str, Path, Additions, int], Peer] = make_peer,
+    ) -> None:
+        self.kind = kind
+        core = {
+            number: POLICY.format(kind=kind, role=role, options=options.get(role, "")) for number, role in enumerate(("primary", "backup"))
+        }
+        super().__init__([name] * (2 + voters), folder, Shape(core=core, options=NOTICED, proxied=proxied), make)
+        if kind == SHARED_STORE:
+            self._share()
+
+    def _share(self) -> None:
+        """One folder for the data of both."""
+        own, shared = self[BACKUP].folder / "data", self[PRIMARY].folder / "data"
+        shutil.rmtree(own, ignore_errors=True)
+        own.symlink_to(shared, target_is_directory=True)
+
+    def start(self) -> None:
+        """Start all, one after the other; the backup may take over then."""
+        for number, broker in enumerate(self.brokers):
+            if number != BACKUP:
+                broker.start()
+        self[BACKUP].launch()
+        self.process(BACKUP).wait_for_line(READY[self.kind], START_SECONDS)
+
+    def process(self, number: int) -> ManagedProcess:
+        process = self[number].running
+        assert process is not None, f"broker {number} does not run"
+        return process
+
+    @property
+    def url(self) -> str:
+        """For clients that follow to the broker that is active, and notice silence as soon as the brokers do.
+
+        A client learns of the other broker only at the place that the pair announces.
+        """
+        places = ",".join(place.url for place in (self.proxies or self.brokers)[:2])
+        return f"({places})?ha=true&clientFailureCheckPeriod=500&connectionTTL=1500&retryInterval=200"
+
+    def active(self) -> list[int]:
+        """Those of the two that serve clients."""
+        return [number for number in (PRIMARY, BACKUP) if self[number].running is not None and answers(self.ports[number])]
+
+    def wait_until_active(self, number: int, seconds: float) -> None:
+        self.wait_until(lambda: answers(self.ports[number]), f"broker {number} is active", seconds)
+
+    def wait_until(self, condition: Callable[[], bool], what: str, seconds: float) -> None:
+        """Raises ProcessFailed."""
+        deadline = time.monotonic() + seconds
+        while not condition():
+            if time.monotonic() > deadline:
+                raise ProcessFailed(f"after {seconds:g} s it is not so that {what}\n{self.told()}")
+            time.sleep(LOOK_SECONDS)

@@ -1,0 +1,36 @@
+"""What an active broker of a pair does: it knows the voters."""
+
+from __future__ import annotations
+
+from mqbroker.config.model.cluster import ReplicationConfiguration, ScaleDownConfiguration
+from tests.unit.ha.replication.support import PairCase
+
+
+class VotersTests(PairCase):
+    def test_an_idle_broker_of_the_cluster_is_a_voter(self) -> None:
+        voter = self.node("voter", 3, 1, 2).start()
+        primary = self.node("primary", 1, 2, 3, policy=ReplicationConfiguration(False)).start()
+        backup = self.node("backup", 2, 1, 3, policy=ReplicationConfiguration(True, retry_replication_wait=200)).start()
+        self.run_until(lambda: primary.state == "active" and primary.replica_state == "in sync")
+        self.run_until(lambda: primary.activation._voters() == (voter.record_node,))
+        self.run_for(1)
+        self.assertEqual(backup.activation._voters(), (voter.record_node,))
+        primary.kill()
+        self.run_until(lambda: backup.state == "active")
+        self.assertEqual(backup.record.sequence, 2)
+
+    def test_a_voter_that_has_scaled_down_is_none_any_more(self) -> None:
+        voter = self.node("voter", 3, 1, 2, scale_down=ScaleDownConfiguration(connectors=("to1",))).start()
+        other = self.node("other", 4, 1, 2).start()
+        primary = self.node("primary", 1, 2, 3, 4, policy=ReplicationConfiguration(False)).start()
+        backup = self.node("backup", 2, 1, 3, 4, policy=ReplicationConfiguration(True, retry_replication_wait=200)).start()
+        self.run_until(lambda: primary.state == "active" and primary.replica_state == "in sync")
+        self.run_until(lambda: set(primary.activation._voters()) == {voter.record_node, other.record_node})
+        self.run_for(1)
+        other.stop()
+        voter.stop()
+        self.run_until(lambda: voter.state == other.state == "stopped")
+        self.run_for(1)
+        # An orderly stop alone changes nothing: the broker comes back.
+        self.assertEqual(primary.activation._voters(), (other.record_node,))
+        self.assertEqual(backup.activation._voters(), (other.record_node,))
