@@ -1,4 +1,4 @@
-"""`make soak MINUTES=n ROUNDS=n SPARK_ROUNDS=n`: rounds of failures, then everything mixed for n minutes; a report and a verdict."""
+"""`make soak MINUTES=n ROUNDS=n HA_ROUNDS=n SPARK_ROUNDS=n`: rounds of failures, then everything mixed for n minutes, and a report."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tests.soak.report import Part, Report
-from tests.soak.run import MixedRun, kill_rounds, say, spark_rounds
+from tests.soak.run import MixedRun, kill_rounds, pair_rounds, say, spark_rounds
 from tests.soak.watch import Trend
 from tests.spark.support import java_missing
 
@@ -21,6 +21,13 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.soak", description=__doc__)
     parser.add_argument("--minutes", type=float, default=5.0, help="of the mixed run (default %(default)s; 0: none)")
     parser.add_argument("--rounds", type=int, default=500, help="rounds of kill before it (default %(default)s; 0: none)")
+    parser.add_argument(
+        "--ha-rounds",
+        type=int,
+        metavar="N",
+        help="rounds of failures of pairs with high availability (default %(default)s; 0: none)",
+        default=300,
+    )
     parser.add_argument(
         "--spark-rounds",
         type=int,
@@ -37,7 +44,8 @@ def main(arguments: Sequence[str]) -> int:
     if options.spark_rounds and (missing := java_missing()):
         parser.error(f"the rounds of Spark: {missing}; --spark-rounds 0 leaves them out")
     seed = options.seed if options.seed is not None else random.getrandbits(32)
-    say(f"seed {seed}; about {options.rounds * 2.5 / 60 + options.spark_rounds * 45 / 60 + options.minutes:.0f} minutes")
+    seconds = options.rounds * 2.5 + options.ha_rounds * 9 + options.spark_rounds * 45
+    say(f"seed {seed}; about {seconds / 60 + options.minutes:.0f} minutes")
     parts: list[Part] = []
     trends: list[Trend] = []
     judged = 0.0
@@ -46,6 +54,8 @@ def main(arguments: Sequence[str]) -> int:
         folder = options.keep or Path(temporary)
         if options.rounds:
             parts.append(kill_rounds(folder / "rounds", options.rounds, random.Random(seed)))
+        if options.ha_rounds:
+            parts += pair_rounds(folder / "pairs", options.ha_rounds, random.Random(seed + 3))
         if options.spark_rounds:
             parts += spark_rounds(folder / "spark", options.spark_rounds, random.Random(seed + 2))
         if options.minutes:

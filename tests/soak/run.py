@@ -1,4 +1,4 @@
-"""The parts of a soak run: rounds of kill, and of failures around Spark; then the mixed load, with kills first, and watched at the end."""
+"""The parts of a soak run: rounds of kill, of failures of pairs and around Spark; then the mixed load, with kills first, and watched."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ import random
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
+from tests.integration.ha.failures.rounds import Rounds as PairRounds
+from tests.integration.ha.failures.rounds import shares
 from tests.integration.kill.deliveries import judge_paged
 from tests.integration.kill.rounds import PAGED_MODULE, PAGED_ROLES, ROLES, Clients, Outcome, Role, run_rounds
 from tests.interop.cutting_proxy import CuttingProxy
@@ -41,7 +44,7 @@ SETTINGS = Additions(
 )
 """Caches fill and journal files come and go within seconds, so that what grows is growth; and producers wait for consumers."""
 MIXED_ROLES = (
-    Role("topic", 2, 20),
+    Role("topic", 2, 20, only_sends=True),
     Role("subscriber", 2),
     Role("kinds", 2, 20),
     Role("filtering", 3),
@@ -76,6 +79,19 @@ def kill_rounds(folder: Path, rounds: int, rng: random.Random) -> Part:
 
     broker = MqbrokerProcess(folder / "broker")
     return guarded("rounds of kill", lambda: run_rounds(broker, folder, rounds, rng, progress))
+
+
+def pair_rounds(folder: Path, rounds: int, rng: random.Random) -> list[Part]:
+    """So many rounds of failures of pairs, with one store or replicated."""
+
+    def progress(name: str, number: int, of: int) -> None:
+        if number % 5 == 0 or number == of:
+            say(f"{name}: {number} of {of}")
+
+    return [
+        guarded(f"failures: {setup.name}", partial(PairRounds(setup, folder / str(number), rng, progress).run, count))
+        for number, (setup, count) in enumerate(shares(rounds))
+    ]
 
 
 def spark_rounds(folder: Path, rounds: int, rng: random.Random) -> list[Part]:
