@@ -5,18 +5,21 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
 from tests import compiled
-from tests.bench import brokers, report, spark
+from tests.bench import brokers, ha, report, spark
 from tests.bench.amounts import Sizes
+from tests.bench.before import cost_table
+from tests.bench.ha_rows import PREFIX as HA_PREFIX
 from tests.bench.plots import write_pictures
 from tests.bench.results import Results, Run, load_results, machine
 from tests.bench.rows import TEN_MILLION, chosen, row_names
 from tests.bench.runner import Plan, Runner, clock, run_ten_million
-from tests.bench.spark_rows import PREFIX
+from tests.bench.spark_rows import PREFIX as SPARK_PREFIX
 from tests.interop.artemis import distribution
 from tests.interop.maven import java_missing
 
@@ -39,11 +42,17 @@ def parsed(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--broker", action="append", choices=brokers.NAMES, help="only this broker (may be repeated)")
     parser.add_argument("--compiled", action="store_true", help="measure the compiled form of mqbroker, too: half as long again")
     parser.add_argument(
+        "--before",
+        action="store_true",
+        help="compare CPU per message with the checkout in the folder .before (git worktree add .before COMMIT), without Artemis",
+    )
+    parser.add_argument(
         "--ten-million",
         action="store_true",
         help="only this, long: ten million messages through a paged queue of mqbroker; joins the kept results",
     )
     parser.add_argument("--spark", action="store_true", help="only the rows of Spark's source and sink; they join the kept results")
+    parser.add_argument("--ha", action="store_true", help="only the rows of high availability; they join the kept results")
     parser.add_argument("--messages", type=int, default=MESSAGES_TEN_MILLION, help="how many --ten-million puts (default %(default)s)")
     parser.add_argument("--from", dest="source", type=Path, metavar="FILE", help="measure nothing: make the table from these results")
     parser.add_argument(
@@ -54,6 +63,8 @@ def parsed(arguments: Sequence[str]) -> argparse.Namespace:
     missing = java_missing() if options.source is None else None
     if missing is not None:
         parser.error(f"the load clients need Java 17 and Maven: {missing}")
+    if options.before and not (brokers.BEFORE_TREE / "src").is_dir():
+        parser.error("there is no checkout in .before; make it with: git worktree add .before COMMIT")
     try:
         chosen(options.rows)
     except ValueError as error:
@@ -62,8 +73,10 @@ def parsed(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def plan_of(options: argparse.Namespace) -> Plan:
-    names = [*(options.broker or brokers.NAMES), *([brokers.COMPILED] if options.compiled else ())]
     flows, wanted = chosen(options.rows)
+    if options.before:
+        return Plan(["mqbroker", brokers.BEFORE], flows, [], options.rounds, options.seconds, options.warm_up, options.warm_broker)
+    names = [*(options.broker or brokers.NAMES), *([brokers.COMPILED] if options.compiled else ())]
     if options.quick:
         if options.rows is None:
             flows = [row for row in flows if row.name in QUICK_ROWS]
@@ -95,18 +108,28 @@ def with_ten_million(earlier: Results, count: int) -> Results:
     return replace(earlier, runs=[*(each for each in earlier.runs if each.row != TEN_MILLION), run])
 
 
-def with_spark(earlier: Results, rounds: int, sizes: spark.Sizes) -> Results:
-    """The rows of Spark instead of those that were there."""
+def with_rows(earlier: Results, prefix: str, rounds: int, measure: Callable[[Path, int, Callable[[Run], None]], None]) -> Results:
+    """The rows of a group instead of those that were there."""
     runs: list[Run] = []
+    begin = time.monotonic()
 
     def note(run: Run) -> None:
         runs.append(run)
-        told = run.error[:300] or ", ".join(f"{name} {value:,.0f}" for name, value in run.figures.items())
-        print(f"{run.round + 1}/{rounds} {run.row}: {told}", file=sys.stderr, flush=True)
+        told = run.error[:300] or ", ".join(f"{name} {value:,.1f}" for name, value in run.figures.items())
+        place = f"[{clock(time.monotonic() - begin)}] {run.round + 1}/{rounds} {run.row}: {run.broker}"
+        print(f"{place} {told}", file=sys.stderr, flush=True)
 
     with tempfile.TemporaryDirectory(prefix="mqbroker-bench-") as folder:
-        spark.measure(Path(folder), rounds, sizes, note)
-    return replace(earlier, runs=[*(each for each in earlier.runs if not each.row.startswith(PREFIX)), *runs])
+        measure(Path(folder), rounds, note)
+    return replace(earlier, runs=[*(each for each in earlier.runs if not each.row.startswith(prefix)), *runs])
+
+
+def with_spark(earlier: Results, rounds: int, sizes: spark.Sizes) -> Results:
+    return with_rows(earlier, SPARK_PREFIX, rounds, lambda folder, rounds, note: spark.measure(folder, rounds, sizes, note))
+
+
+def with_ha(earlier: Results, rounds: int, sizes: ha.Sizes) -> Results:
+    return with_rows(earlier, HA_PREFIX, rounds, lambda folder, rounds, note: ha.measure(folder, rounds, sizes, note))
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -114,7 +137,7 @@ def main(arguments: Sequence[str]) -> int:
     command = " ".join(["python -m tests.bench", *arguments])
     if options.source is not None:
         results = load_results(options.source)
-    elif options.ten_million or options.spark:
+    elif options.ten_million or options.spark or options.ha:
         empty = Results(machine(), command, {"rounds": 0, "seconds": 0, "warm_load": 0, "warm_broker": 0}, [])
         kept = () if options.quick else (options.results, PUBLISHED)
         results = next((load_results(path) for path in kept if path.exists()), empty)
@@ -122,6 +145,8 @@ def main(arguments: Sequence[str]) -> int:
             results = with_ten_million(results, options.messages)
         if options.spark:
             results = with_spark(results, 1 if options.quick else options.rounds, spark.QUICK if options.quick else spark.Sizes())
+        if options.ha:
+            results = with_ha(results, 1 if options.quick else options.rounds, ha.QUICK if options.quick else ha.Sizes())
         if not options.quick:
             results.save(options.results)
     else:
@@ -130,11 +155,15 @@ def main(arguments: Sequence[str]) -> int:
             compiled.build()
         plan = plan_of(options)
         print(f"{len(plan.rows) + len(plan.amounts)} rows, about {clock(plan.estimate())} minutes", file=sys.stderr, flush=True)
-        partial = options.quick or options.rows or options.broker
+        partial = options.quick or options.rows or options.broker or options.before
         results = measure(plan, command, None if partial and options.results == KEPT else options.results)
         if not partial:
+            results = with_ha(results, options.rounds, ha.Sizes())
             results = with_spark(results, options.rounds, spark.Sizes())
             results.save(options.results)
+    if options.before:
+        print(cost_table(results.runs))
+        return 1 if any(run.error for run in results.runs) else 0
     whole = options.source is not None or not (options.quick or options.rows or options.broker)
     if whole and not options.no_write:
         report.write_into(DOCUMENT, report.render(results, write_pictures(results.runs, PUBLISHED.parent)))

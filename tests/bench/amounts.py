@@ -77,10 +77,10 @@ def queues(program: LoadProgram, started: Started, sizes: Sizes) -> dict[str, fl
     return {"kib_each": each, "queues_per_second": sizes.queues / result["seconds"]}
 
 
-def move(program: LoadProgram, peer: Peer, workload: str, count: int, threads: int = PUT_THREADS) -> float:
+def move(program: LoadProgram, peer: Peer, workload: str, count: int, threads: int = PUT_THREADS, size: int = MESSAGE_SIZE) -> float:
     """Messages per second of putting or draining so many."""
     limit = limit_of(count)
-    options = {"count": count, "threads": threads, "size": MESSAGE_SIZE, "limit": limit}
+    options = {"count": count, "threads": threads, "size": size, "limit": limit}
     result = program.run(peer.url, workload, options, limit, ignore)
     return float(result["messages"] / result["seconds"])
 

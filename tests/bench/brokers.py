@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import threading
 import time
 from dataclasses import dataclass
@@ -15,13 +14,15 @@ from tests.interop.artemis import ArtemisBroker
 from tests.interop.instance import Additions
 from tests.interop.mqbroker_process import MqbrokerProcess
 from tests.interop.peers import Peer
+from tests.interop.processes import answers
 
 NAMES = ("mqbroker", "artemis")
 COMPILED = "mqbroker-compiled"
 """mqbroker with its compiled form (tests/compiled.py)."""
+BEFORE = "before"
+"""mqbroker as it stands in the folder ``.before`` of the checkout."""
+BEFORE_TREE = compiled.ROOT / ".before"
 ANSWER_SECONDS = 60.0
-# the preamble and one PING with a time to live of 60 s; a broker that is ready echoes the PING
-PREAMBLE_AND_PING = b"ARTEMIS" + bytes.fromhex("000000110a0000000000000000000000000000ea60")
 
 AS_CREATED = Additions(expiry_scan_ms=30_000)
 """Expired messages are looked for as often as with `artemis create`, and not as often as the tests need it."""
@@ -80,13 +81,8 @@ def wait_for_answer(port: int, seconds: float = ANSWER_SECONDS) -> None:
     """Return when the broker on 127.0.0.1:port has answered a PING; raises TimeoutError after `seconds`."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
-        try:
-            with socket.create_connection(("127.0.0.1", port), timeout=1) as connection:
-                connection.sendall(PREAMBLE_AND_PING)
-                if connection.recv(64):
-                    return
-        except OSError:
-            pass
+        if answers(port):
+            return
         time.sleep(0.01)
     raise TimeoutError(f"no answer on port {port}")
 
@@ -108,6 +104,11 @@ def start_peer(peer: Peer) -> Started:
     return Started(peer, time.monotonic() - begin, usage(peer.pid).resident_mib)
 
 
+def as_installed(folder: Path) -> dict[str, str]:
+    """The environment for a process that keeps its compiled modules below this folder."""
+    return {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(folder / "compiled")}
+
+
 def new_broker(name: str, folder: Path, additions: Additions = AS_CREATED, port: int = 0) -> Peer:
     """A broker that is not started; `additions` and `port` (0: it finds one) are for the broker.xml of mqbroker.
 
@@ -115,9 +116,11 @@ def new_broker(name: str, folder: Path, additions: Additions = AS_CREATED, port:
     """
     if name == "artemis":
         return ArtemisBroker(folder, as_created=True)
-    environment = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(folder.parent / "compiled")}
+    environment = as_installed(folder.parent)
     if name == COMPILED:
         environment["PYTHONPATH"] = compiled.python_path()
+    if name == BEFORE:
+        environment["PYTHONPATH"] = compiled.python_path(BEFORE_TREE)
     return MqbrokerProcess(folder, additions, port, environment=environment)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from xml.sax.saxutils import escape
 
 from tests.bench import report, rows
+from tests.bench.judging import judged, ratios
 from tests.bench.results import Run
 
 BARS, LINE, TOP, FIGURES = 420, 24, 40, 60
@@ -66,15 +67,15 @@ def pictures(runs: Sequence[Run]) -> dict[str, str]:
     for name, title, figure in kinds:
         content = []
         for row in report.present(runs):
-            values = report.ratios(runs, row.name, figure)
+            values = ratios(runs, row.name, figure)
             if not values:
                 continue
             if figure == "per_second":
                 target, reached = row.throughput_target, bool(report.throughput(runs, row).reached)
             elif figure == "per_cpu_second":
-                target, reached = row.cpu_target, bool(report.judged(values, least=row.cpu_target).reached)
+                target, reached = row.cpu_target, bool(judged(values, least=row.cpu_target).reached)
             else:
-                target, reached = rows.MEMORY_RATIO_MAX, bool(report.judged(values, most=rows.MEMORY_RATIO_MAX).reached)
+                target, reached = rows.MEMORY_RATIO_MAX, bool(judged(values, most=rows.MEMORY_RATIO_MAX).reached)
             content.append(Bar(row.title, values, target, reached))
         if content:
             found[f"{name}.svg"] = bars(f"{title}. Thick mark: target; dashed: equal", content)

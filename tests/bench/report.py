@@ -9,11 +9,12 @@ from pathlib import Path
 
 from tests.bench import rows
 from tests.bench.brokers import COMPILED
+from tests.bench.ha_rows import HA_NOTE, ha_table
+from tests.bench.judging import PURE, Judged, figures, judged, ratios, spread
 from tests.bench.results import Results, Run
 from tests.bench.rows import FLOWS, TEN_MILLION, Row
 from tests.bench.spark_rows import spark_table
 
-PURE = "mqbroker"
 TITLES = {PURE: "mqbroker", COMPILED: "mqbroker (compiled)", "artemis": "artemis", "disk": "bare loop"}
 BEGIN, END = "<!-- bench: begin -->", "<!-- bench: end -->"
 TEN_MILLION_MIB_MAX = 300.0
@@ -22,18 +23,6 @@ SPARK_NOTE = (
     "that reads what is in a queue, with a reader of its own; a sink is a batch. Memory is the greatest that was seen of the broker, of "
     "one Python worker, and of the virtual machine."
 )
-
-
-@dataclass(frozen=True)
-class Judged:
-    """A ratio of mqbroker to Artemis over the rounds, and whether its median reaches the target (None: there is no target)."""
-
-    values: Sequence[float]
-    reached: bool | None
-
-    def text(self) -> str:
-        verdict = {None: "", True: " reached", False: " **not reached**"}[self.reached]
-        return spread(self.values, 2) + verdict if self.values else ""
 
 
 @dataclass(frozen=True)
@@ -68,33 +57,9 @@ AMOUNTS = (
 )
 
 
-def spread(values: Sequence[float], digits: int = 0) -> str:
-    """Median, with least and greatest when there are several: `120 [110–130]`."""
-    middle = f"{statistics.median(values):,.{digits}f}"
-    return middle if len(values) == 1 else f"{middle} [{min(values):,.{digits}f}–{max(values):,.{digits}f}]"
-
-
-def figures(runs: Sequence[Run], row: str, broker: str, name: str) -> dict[int, float]:
-    """One figure by round, of the rounds that went well."""
-    return {run.round: run.figures[name] for run in runs if run.row == row and run.broker == broker and name in run.figures}
-
-
 def forms(runs: Sequence[Run]) -> list[str]:
     """mqbroker as it is, and its compiled form if that was measured, too."""
     return [PURE, COMPILED] if any(run.broker == COMPILED for run in runs) else [PURE]
-
-
-def ratios(runs: Sequence[Run], row: str, name: str, form: str = PURE) -> list[float]:
-    """mqbroker divided by Artemis, round by round."""
-    mine, others = figures(runs, row, form, name), figures(runs, row, "artemis", name)
-    return [mine[turn] / others[turn] for turn in sorted(mine.keys() & others.keys()) if others[turn]]
-
-
-def judged(values: Sequence[float], *, least: float | None = None, most: float | None = None) -> Judged:
-    if not values or (least is None and most is None):
-        return Judged(values, None)
-    middle = statistics.median(values)
-    return Judged(values, (least is None or middle >= least) and (most is None or middle <= most))
 
 
 def bare_loop_share(runs: Sequence[Run], row: Row, form: str = PURE) -> float | None:
@@ -209,6 +174,10 @@ def render(results: Results, pictures: Sequence[str] = ()) -> str:
     parts.append(["### Start, memory, a million messages"] if amount_table(runs) else [])
     parts.append(amount_table(runs))
     parts.append(ten_million_lines(runs))
+    about_pairs = ha_table(runs)
+    parts.append(["### High availability"] if about_pairs else [])
+    parts.append([HA_NOTE] if about_pairs else [])
+    parts.append(about_pairs)
     about_spark = spark_table(runs)
     parts.append(["### Spark"] if about_spark else [])
     parts.append([SPARK_NOTE] if about_spark else [])

@@ -17,6 +17,7 @@ from mqclient.wire.frames import frame
 from mqclient.wire.packets.connection import TransportConfiguration
 from tests.bench import amounts, clusters, plots, report, restart, runner, scaling
 from tests.bench.__main__ import parsed, plan_of
+from tests.bench.before import cost_table
 from tests.bench.load_client import parse_report
 from tests.bench.load_program import load_of
 from tests.bench.results import Load, LoadFailed, Results, Run, load_results
@@ -68,6 +69,14 @@ def rendered(*runs: Run) -> str:
 
 def line_of(text: str, *words: str) -> str:
     return next(line for line in text.splitlines() if all(word in line for word in words))
+
+
+def test_cost_beside_an_earlier_state_is_taken_round_by_round() -> None:
+    runs = [
+        Run(broker, ROW.name, turn, {"per_cpu_second": rate})
+        for broker, turn, rate in (("mqbroker", 0, 20_000), ("before", 0, 40_000), ("mqbroker", 1, 50_000), ("before", 1, 50_000))
+    ]
+    assert line_of(cost_table(runs), ROW.title) == f"| {ROW.title} | 22.5 | 35.0 | 1.500 [1.000–2.000] |"
 
 
 def test_ratio_is_taken_round_by_round() -> None:

@@ -47,7 +47,8 @@ final class Bench implements AutoCloseable {
     }
 
     Connection connect(String parameters) throws JMSException {
-        ActiveMQConnectionFactory factory = new ActiveMQConnectionFactory(url + (parameters.isEmpty() ? "" : "?" + parameters));
+        ActiveMQConnectionFactory factory = new ActiveMQConnectionFactory(
+                url + (parameters.isEmpty() ? "" : (url.contains("?") ? "&" : "?") + parameters));
         return started(factory);
     }
 

@@ -23,19 +23,24 @@ public final class Program {
     static final String PASSWORD = "secret";
     private static final PrintStream OUT = System.out;
     private static final BufferedReader IN = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
-    private static final Map<String, Workload> WORKLOADS = Map.of(
-            "blocking", Flows::blocking,
-            "transacted", Flows::transacted,
-            "large", Flows::large,
-            "selectors", Flows::selectors,
-            "request-reply", Flows::requestReply,
-            "forward", Flows::forward,
-            "put", Amounts::put,
-            "drain", Amounts::drain,
-            "idle", Amounts::idle,
-            "queues", Amounts::queues);
+    private static final Map<String, Workload> WORKLOADS = Map.ofEntries(
+            entry("blocking", Flows::blocking),
+            entry("transacted", Flows::transacted),
+            entry("large", Flows::large),
+            entry("selectors", Flows::selectors),
+            entry("request-reply", Flows::requestReply),
+            entry("forward", Flows::forward),
+            entry("follow", Following::follow),
+            entry("put", Amounts::put),
+            entry("drain", Amounts::drain),
+            entry("idle", Amounts::idle),
+            entry("queues", Amounts::queues));
 
     private Program() {
+    }
+
+    private static Entry<String, Workload> entry(String name, Workload workload) {
+        return Map.entry(name, workload);
     }
 
     public static void main(String[] arguments) throws Exception {
