@@ -9,6 +9,7 @@ from typing import Any
 from mqbroker.server.transport.liveness import CONNECTION_TTL_MS
 from mqclient.wire.primitives import TransportConfiguration
 from mqclient.xa import Xid
+from tests.simulation.branches import SOURCE
 from tests.simulation.cluster.fabric import FabricRuntime
 from tests.simulation.copies import Copies
 from tests.simulation.ha import faults, pair_faults
@@ -212,11 +213,13 @@ class HaSimulation:
         senders: Sequence[Any] = (BlockingSender, BlockingSender, AsynchronousSender, TransactedSender)
         for number in range(rng.choice((2, 3, 3))):
             self.actors.append(rng.choice(senders)(self, f"sender{number}", rng.choice(ADDRESSES)))
+        branches = rng.random() < 0.4
         for queue, most in QUEUES:
             count = rng.randrange(most + 1)
+            alone = count == 1 and not (branches and queue == SOURCE)
             for number in range(count):
-                self.actors.append(self._receiver(rng.randrange(4), f"{queue}-receiver{number}", queue, count == 1))
-        if rng.random() < 0.4:
+                self.actors.append(self._receiver(rng.randrange(4), f"{queue}-receiver{number}", queue, alone))
+        if branches:
             self.actors.append(HaBranchWorker(self, "branches"))  # type: ignore[arg-type]
         for actor in self.actors:
             actor.settings.initial_connect_attempts = rng.choice((1, 5))

@@ -157,7 +157,7 @@ class SharedStoreActivation(OneCopy):
     def _refused(self, pause: float) -> None:
         problem = self._folder.problem
         if problem is not None and not self._warned:
-            log.warn("a lock of the shared folder cannot be asked for: {problem}", problem=problem)
+            log.warn("the shared folder cannot be asked for, this broker tries again: {problem}", problem=problem)
         self._warned = problem is not None
         self._pause = pause if problem is None else NOT_WANTED_SECONDS
         self._machine.refused()

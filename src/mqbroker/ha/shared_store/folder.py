@@ -92,6 +92,22 @@ class SharedFolder:
 
     def take_as_primary(self) -> Found:
         """Backups keep off from now on, and one that is active may give way."""
+        return self._unless_held_up(self._take_as_primary)
+
+    def take_as_backup(self) -> Found:
+        return self._unless_held_up(self._take_as_backup)
+
+    def _unless_held_up(self, take: Callable[[], Found]) -> Found:
+        """A broker that waits may be held up in the middle of its look at the state: that is no reason to end."""
+        self.problem = None
+        try:
+            return take()
+        except StoreLockedError as error:
+            self._unlock()
+            self.problem = str(error)
+            return Found.HELD
+
+    def _take_as_primary(self) -> Found:
         state = self._state()
         if state != STATE_FAILING_BACK:
             self._found = state
@@ -106,7 +122,7 @@ class SharedFolder:
         if self._active is None and self._state() == STATE_FAILING_BACK and self._found == STATE_ACTIVE:
             self._lock.write_state(STATE_ACTIVE)
 
-    def take_as_backup(self) -> Found:
+    def _take_as_backup(self) -> Found:
         self._learn_node_id()
         if self._state() != STATE_ACTIVE:
             return Found.NOT_WANTED

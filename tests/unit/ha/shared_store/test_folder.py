@@ -102,6 +102,19 @@ class StartTests(FolderCase):
         self.assertEqual((backup.queue(), backup.take_as_backup()), (False, Found.HELD))
         self.assertIn("no locks available", str(backup.problem))
 
+    def test_who_waits_waits_on_while_another_one_holds_the_lock_of_the_state(self) -> None:
+        for take in (SharedFolder.take_as_backup, SharedFolder.take_as_primary):
+            self.put(STATE_ACTIVE)
+            folder = self.folder()
+            held_up = self.disk.lock(LOCK)
+            assert held_up is not None
+            self.assertIs(take(folder), Found.HELD)
+            self.assertIn("another process holds", str(folder.problem))
+            held_up.release()
+            self.assertIs(take(folder), Found.TAKEN)
+            self.assertIsNone(folder.problem)
+            folder.release()
+
     def test_a_file_system_whose_locks_do_not_exclude_is_refused(self) -> None:
         self.patch(self.disk, "lock", lambda path, patience=0.0: SimulatedDisk(self.rng).lock(path))
         self.assertIn("do not exclude", str(self.assertRaises(StorageError, self.folder)))
