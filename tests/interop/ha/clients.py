@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import Protocol
 
-from mqclient.jms import Connection, ConnectionFactory, JMSException, TransactionRolledBackException
+from mqclient.jms import Connection, ConnectionFactory, JMSException, MessageConsumer, TransactionRolledBackException
 from tests.interop.instance import PASSWORD, USER
 from tests.interop.puppet import Puppet, PuppetError
 
@@ -14,7 +14,8 @@ LOAD, WORK = "load", "work"
 """Parts of the names of queues."""
 PAUSE_SECONDS = 0.001
 """Between two messages of the load, in Java, too."""
-FIRST_MS, NEXT_MS = 20_000, 1_000
+END_SECONDS = 20.0
+"""Within which a send ends."""
 
 
 class Client(Protocol):
@@ -39,8 +40,8 @@ class Client(Protocol):
     def commit(self) -> bool:
         """False: the transaction was rolled back."""
 
-    def received(self, part: str) -> list[int]:
-        """Take everything from a queue."""
+    def take(self, part: str, count: int, ms: int) -> list[int]:
+        """The numbers of up to ``count`` messages of a queue; each is waited for at most ``ms``."""
 
 
 class JavaClient:
@@ -48,6 +49,7 @@ class JavaClient:
         self._name = generation
         self._java = Puppet(generation)
         self._load = 0
+        self._consumers: set[str] = set()
 
     def __str__(self) -> str:
         return f"Java client {self._name}"
@@ -83,16 +85,17 @@ class JavaClient:
             return False
         return True
 
-    def received(self, part: str) -> list[int]:
-        name = f"reading-{part}"
-        self._java.consume(name, "c", self._queue(part))
-        found = self._java.take(name, 1, FIRST_MS)
-        return found + self._java.take(name, 1_000_000, NEXT_MS)
+    def take(self, part: str, count: int, ms: int) -> list[int]:
+        if part not in self._consumers:
+            self._java.consume(part, "c", self._queue(part))
+            self._consumers.add(part)
+        return self._java.take(part, count, ms)
 
 
 class PythonClient:
     def __init__(self) -> None:
         self._connection: Connection
+        self._consumers: dict[str, MessageConsumer] = {}
         self._acknowledged: list[int] = []
         self._enough = threading.Event()
         self._thread = threading.Thread(target=self._send, daemon=True)
@@ -132,7 +135,7 @@ class PythonClient:
 
     def end_load(self) -> list[int]:
         self._enough.set()
-        self._thread.join(FIRST_MS / 1000)
+        self._thread.join(END_SECONDS)
         assert not self._thread.is_alive(), "a send does not end"
         return self._acknowledged
 
@@ -148,10 +151,11 @@ class PythonClient:
             return False
         return True
 
-    def received(self, part: str) -> list[int]:
+    def take(self, part: str, count: int, ms: int) -> list[int]:
+        consumer = self._consumers.get(part)
+        if consumer is None:
+            consumer = self._consumers[part] = self._connection.create_session().create_consumer(self._queue(part))
         found: list[int] = []
-        with self._connection.create_session() as session:
-            consumer = session.create_consumer(self._queue(part))
-            while (message := consumer.receive(NEXT_MS if found else FIRST_MS)) is not None:
-                found.append(int(str(message.body)))
+        while len(found) < count and (message := consumer.receive(ms)) is not None:
+            found.append(int(str(message.body)))
         return found

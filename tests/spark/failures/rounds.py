@@ -245,8 +245,8 @@ class Rounds:
         while not condition():
             self._check()
             if time.monotonic() > deadline:
-                tail = self._driver.tail() if self._driver is not None else ""
-                raise ProcessFailed(f"not within {SECONDS_MAX} s: {what}\n{tail}")
+                said = "\n".join(self._driver.output()) if self._driver is not None else ""
+                raise ProcessFailed(f"not within {SECONDS_MAX} s: {what}\n{said}")
             time.sleep(0.1)
 
     def _until_all_is_settled(self) -> None:
