@@ -28,6 +28,8 @@ PACE_SECONDS = 0.005
 """Between two messages of a producer."""
 SECONDS_MAX = 240.0
 """For whatever has to happen; a machine may be busy with other work."""
+DUMP_SECONDS = 10.0
+"""Within which a virtual machine writes what its threads do."""
 BATCHES = (0, 4)
 """So many of all queries are committed between two kills or cuts, …"""
 MOMENT_SECONDS = (0.0, 1.5)
@@ -245,9 +247,21 @@ class Rounds:
         while not condition():
             self._check()
             if time.monotonic() > deadline:
-                said = "\n".join(self._driver.output()) if self._driver is not None else ""
-                raise ProcessFailed(f"not within {SECONDS_MAX} s: {what}\n{said}")
+                raise ProcessFailed(f"not within {SECONDS_MAX} s: {what}\n{self._evidence()}")
             time.sleep(0.1)
+
+    def _evidence(self) -> str:
+        """Everything that the driver said, and what each thread of its virtual machine does."""
+        driver = self._driver
+        if driver is None:
+            return "no driver runs"
+        for folder in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                if os.getpgid(int(folder.name)) == driver.pid and (folder / "comm").read_text() == "java\n":
+                    os.kill(int(folder.name), signal.SIGQUIT)
+        with contextlib.suppress(ProcessFailed):
+            driver.wait_for_line("JNI global refs", DUMP_SECONDS)
+        return "\n".join(driver.output())
 
     def _until_all_is_settled(self) -> None:
         """However much has gathered: each part of it may take its time."""
