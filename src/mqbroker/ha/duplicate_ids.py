@@ -3,11 +3,14 @@
 A broker of this kind takes them by the management operation ``updateDuplicateIdCache``, a text or a list of bytes for each.  A real Artemis
 has that operation too, but refuses every list that is not empty.  It remembers the id of every message that it routes, though, also of one
 that states no queue (an empty ``_AMQ_ROUTE_TO``) and so goes nowhere.
+
+The ids that links of the cluster have brought stay behind.  A link names a message by the id that the message has at its sender, whichever
+member it goes to: the target would take the message that the sender's link to the target itself is still to bring for a repetition.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from twisted.internet.defer import Deferred
@@ -25,6 +28,8 @@ if TYPE_CHECKING:
     from mqbroker.messaging.routing.duplicates import DuplicateIdCache
     from mqclient.core.batches import Batch
 
+LINK_ID_SIZE = 24
+"""Bytes of a link's duplicate id: the node id of the sender, and the id of the message there."""
 IDS_PER_REQUEST = 1_000
 IDS_PER_BATCH = 200
 """Messages that are sent before their answers are waited for; they stay far below the credits for an address."""
@@ -35,20 +40,27 @@ log = Logger(namespace="mqbroker.ha")
 
 
 class DuplicateIdMove:
-    """Gives duplicate ids to ``target``.  A failed link raises MQError; ids that the target does not take are named in the log."""
+    """Gives duplicate ids to ``target``.  A failed link raises MQError; ids that the target does not take are named in the log.
 
-    def __init__(self, target: Target) -> None:
+    ``members`` are the node ids (16 bytes each) of the brokers whose links may have brought messages.
+    """
+
+    def __init__(self, target: Target, members: Collection[bytes]) -> None:
         self.moved = 0
         self._target = target
+        self._members = members
         self._takes_requests = True
         self._diverted: Sequence[str] | None = None
         """Addresses from which exclusive diverts of the target take every message; None until the target was asked."""
 
     async def move(self, cache: DuplicateIdCache) -> None:
-        ids = list(cache.ids())
+        ids = [each for each in cache.ids() if not self._is_of_link(cache.name, each)]
         at = await self._by_requests(cache.name, ids) if self._takes_requests else 0
         if at < len(ids):
             await self._by_messages(cache.name, ids[at:])
+
+    def _is_of_link(self, cache: str, duplicate_id: bytes) -> bool:
+        return cache.startswith(BRIDGE_CACHE) and len(duplicate_id) == LINK_ID_SIZE and duplicate_id[:16] in self._members
 
     async def _by_requests(self, cache: str, ids: Sequence[bytes]) -> int:
         """The number of ids that the target has taken: all, or the ones before its first refusal."""

@@ -99,6 +99,7 @@ class ScaleDown:
         """The queue that is moved, also after the link was lost with it."""
         self._left: dict[str, str] = {}
         """The reason why a queue stays here, by the name of the queue."""
+        self._members: set[bytes] = set()
         self._cut = False
         self._report: Cancellable | None = None
 
@@ -107,6 +108,7 @@ class ScaleDown:
     async def find(self) -> str | None:
         """Connect to a target.  Returns its node id; None, with a line in the log, when no broker can be the target."""
         failures: list[str] = []
+        self._members = self._known_members()
         for place in self._places():
             try:
                 self.target = await self._connect(place)
@@ -118,6 +120,14 @@ class ScaleDown:
         reason = "; ".join(failures) or "no other broker is known that may take them"
         log.error("AMQ222181: scale-down is not possible, messages stay on the disk of this broker: {reason}", reason=reason)
         return None
+
+    def _known_members(self) -> set[bytes]:
+        """The node ids of all members, also of those that are down: a store-and-forward queue waits for these."""
+        cluster = self._server.cluster
+        connections = () if cluster is None else cluster.connections.values()
+        names = {member.node_id for connection in connections for member in connection.topology}
+        names |= {queue[-NODE_ID_LENGTH:] for queue in self._server.messaging.core.queues if queue.startswith(self._prefix)}
+        return {node_id_bytes(name) for name in names}
 
     async def _connect(self, place: TransportConfiguration) -> Target:
         return await Target.connect(self._runtime, place, self._settings, self._credentials, self._may_take)
@@ -309,7 +319,7 @@ class ScaleDown:
             self.progress.branches += 1
 
     async def _move_duplicate_ids(self, target: Target) -> None:
-        move = DuplicateIdMove(target)
+        move = DuplicateIdMove(target, self._members)
         for cache in self._server.messaging.core.duplicate_id_caches():
             self._check_cut()
             await move.move(cache)

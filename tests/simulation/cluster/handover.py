@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from twisted.internet.defer import Deferred
 
-from mqbroker.cluster.links.outgoing import link_id
+from mqbroker.cluster.links.outgoing import link_id, node_id_bytes
+from mqbroker.ha.duplicate_ids import LINK_ID_SIZE
 from mqbroker.ha.messages import Encode
+from mqbroker.messaging.core import BRIDGE_CACHE
 from mqbroker.messaging.messaging import Messaging
 from mqbroker.messaging.ports import Recovered
 from mqbroker.messaging.queues.queue import Queue
@@ -80,13 +82,16 @@ class Handover:
         self._tell_end(complete, seconds)
 
     def _check_ids(self, messaging: Messaging) -> None:
-        """The target must know every duplicate id."""
+        """The target must know every duplicate id, but for those that the links of members have brought."""
         target = next((each for each in self.node.peers if each.node_id == self.target_id), None)
         if target is None or not target.running:
             return
+        members = {node_id_bytes(each.node_id) for each in self.node.peers if each.node_id}
         there = {cache.name: cache for cache in target.messaging.core.duplicate_id_caches()}
         for cache in messaging.core.duplicate_id_caches():
-            missing = [each for each in cache.ids() if cache.name not in there or each not in there[cache.name]]
+            of_links = cache.name.startswith(BRIDGE_CACHE)
+            wanted = [each for each in cache.ids() if not (of_links and len(each) == LINK_ID_SIZE and each[:16] in members)]
+            missing = [each for each in wanted if cache.name not in there or each not in there[cache.name]]
             if missing:
                 self.node.world.violation(f"{target.name} does not know {len(missing)} duplicate ids of {cache.name} of {self.node.name}")
 

@@ -136,6 +136,7 @@ class Forwarder:
         self.queue.remove_consumer(self)
         returned, self._in_flight = list(self._in_flight.values()), {}
         self.pending_bytes = 0
+        self.queue.doubt(reference.message.message_id for reference in returned if reference.message.expiration)
         self._settlement.cancel(returned)
         self._closed()
 
@@ -193,6 +194,8 @@ class Forwarder:
             return
         in_flight = self._in_flight
         in_flight[message.message_id] = reference
+        if self.queue.in_doubt:
+            self.queue.doubt_no_more(message.message_id)
         self.pending_bytes += len(message.buffer)
         done = partial(self._answered, in_flight, reference)
         if outgoing.read is None:

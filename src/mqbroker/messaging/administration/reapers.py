@@ -115,10 +115,9 @@ class ExpiryReaper(Periodic):
         if candidates is None:
             return
         clock = self._core.clock
-        now = clock.wall_ms()
         until = clock.monotonic() + SCAN_SECONDS
         for reference in candidates:
-            if reference is not None and reference.listed and 0 < reference.message.expiration <= now:
+            if reference is not None and reference.listed and reference.queue.has_expired(reference.message):
                 reference.queue.take(reference)
                 self._settlement.expire(reference)
             if reference is None or clock.monotonic() >= until:

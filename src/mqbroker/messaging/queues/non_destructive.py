@@ -209,8 +209,7 @@ class NonDestructiveQueue(LastValueQueue):
 
     def _expires_now(self, reference: Reference) -> bool:
         """Has the message expired?  Then it leaves the queue."""
-        expiration = reference.message.expiration
-        if not expiration or expiration > self.clock.wall_ms() or not self.expires:
+        if not self.has_expired(reference.message):
             return False
         self.take(reference)
         self._expired(reference)

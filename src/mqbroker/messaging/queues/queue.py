@@ -6,7 +6,7 @@ redistribution are objects of their own.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from mqbroker.messaging.filters.filter import Filter
@@ -86,6 +86,7 @@ class Queue:
         "filter",
         "groups",
         "idle_since_ms",
+        "in_doubt",
         "log",
         "marked",
         "messages_acknowledged",
@@ -142,6 +143,8 @@ class Queue:
         self.pages: QueuePages | None = None
         self.log: QueueReaders | None = None
         """Set while the queue is read by message id."""
+        self.in_doubt: frozenset[int] = frozenset()
+        """Ids of waiting messages that another broker may have, since it could not say so before its link ended."""
         self.paused = False
         self.deleted = False
         self.marked = False
@@ -227,6 +230,17 @@ class Queue:
     def expires(self) -> bool:
         """Messages of a queue on its own expiry address never expire."""
         return self.address.settings.expiry_address != self.definition.address
+
+    def has_expired(self, message: Message) -> bool:
+        """Has the message expired?  A message in doubt never does here: the broker that may have it would expire it, too."""
+        expiration = message.expiration
+        return 0 < expiration <= self.clock.wall_ms() and self.expires and message.message_id not in self.in_doubt
+
+    def doubt(self, message_ids: Iterable[int]) -> None:
+        self.in_doubt |= frozenset(message_ids)
+
+    def doubt_no_more(self, message_id: int) -> None:
+        self.in_doubt -= {message_id}
 
     # --- messages in
 
@@ -451,8 +465,7 @@ class Queue:
                     continue
                 self.delivering += 1
                 idle = 0
-                expiration = reference.message.expiration
-                if expiration and expiration <= self.clock.wall_ms() and self.expires:
+                if reference.message.expiration and self.has_expired(reference.message):
                     self._expired(reference)
                     scan.spend()
                     if scan.left <= 0:
@@ -476,8 +489,7 @@ class Queue:
         """
         self.references.remove(reference)
         self.delivering += 1
-        expiration = reference.message.expiration
-        if expiration and expiration <= self.clock.wall_ms() and self.expires:
+        if self.has_expired(reference.message):
             self._expired(reference)
             return False
         reference.delivery_count += 1

@@ -306,6 +306,24 @@ class KindsTests(SynchronousTestCase):
         pair.start()
         self.assertEqual((pair.arrived(), pair.a.queue("q").messages_expired), ([b"2"], 1))
 
+    def test_a_message_that_the_target_may_have_expires_there_alone(self) -> None:
+        pair = Pair(outgoing=with_duplicate_ids)
+        pair.start()
+        Deaf(pair, None)
+        pair.publish(b"1", expiration=START_MS + 1000)
+        pair.publish(b"2")
+        pair.stir()
+        queue = pair.a.queue("q")
+        self.assertEqual((pair.arrived(), pair.forwarder.pending), ([b"1", b"2"], 2))
+        pair.forwarder.detach()
+        pair.clock.advance(2)
+        pair.a.messaging.expiry_reaper.scan()
+        self.assertEqual((pair.waiting(), queue.messages_expired, len(queue.in_doubt)), ([b"1", b"2"], 0, 1))
+        pair.link.cut()
+        pair.advance(5)
+        self.assertEqual((pair.waiting(), queue.messages_expired, len(queue.in_doubt)), ([], 0, 0))
+        self.assertEqual(pair.arrived(), [b"1", b"2"])
+
     def test_messages_that_are_not_durable_go_too(self) -> None:
         pair = Pair()
         pair.start()
