@@ -45,7 +45,8 @@ class Handover:
             work = branch.transaction
             held = [*work.acknowledged, *(reference for _, references in work.sends for reference in references)]
             self.sent.update(copy_in(reference.message, reference.queue.name) for reference in held)
-        node.cluster_ledger.in_doubt.update(self._in_doubt())
+        for identity, has_got in self._in_doubt():
+            node.cluster_ledger.in_doubt[identity].append(has_got)
 
     def _in_doubt(self) -> Iterator[tuple[str, Callable[[], bool]]]:
         """Messages by identity that wait for a third node, and whether that has them already, although it could not say so.

@@ -29,13 +29,13 @@ class ClusterLedger(Ledger):
         """Those that a node has again after a scale-down that was interrupted, and that its target may have, too."""
         self.twice_for_a_third: set[str] = set()
         """By identity: those of them that wait for a third node."""
-        self.in_doubt: dict[str, Callable[[], bool]] = {}
-        """By identity, of messages that a node gave away which had perhaps sent them to a third one: is that so?"""
+        self.in_doubt: dict[str, list[Callable[[], bool]]] = defaultdict(list)
+        """By identity, of messages that a node gave away which had perhaps sent them to a third one: is that so?  Once for each handover."""
 
     def may_be_twice(self, copy: Copy) -> bool:
         if copy in self.twice or copy[1] in self.twice_for_a_third:
             return True
-        return copy[1] in self.in_doubt and self.in_doubt[copy[1]]()
+        return any(has_got() for has_got in self.in_doubt.get(copy[1], ()))
 
     def receive(self, receipt: Receipt) -> str | None:
         wrong = super().receive(receipt)
