@@ -132,14 +132,19 @@ class Topology:
         known = self._members.get(node_id)
         if known is None or known.unique_event_id > unique_event_id:
             return False
-        del self._members[node_id]
         self._left.pop(node_id, None)
         self._left[node_id] = unique_event_id
         if len(self._left) > DEPARTURES_MAX:
             del self._left[next(iter(self._left))]
-        for listener in list(self._listeners):
-            listener(known, False)
+        self.drop(node_id)
         return True
+
+    def drop(self, node_id: str) -> None:
+        """Nobody announces the member any more.  That is no news of its own: the next announcement counts, whatever its time is."""
+        known = self._members.pop(node_id, None)
+        if known is not None:
+            for listener in list(self._listeners):
+                listener(known, False)
 
     def left_at(self, node_id: str) -> int:
         """The event with which a member left last, 0 if it never did."""

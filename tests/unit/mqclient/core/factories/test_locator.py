@@ -49,6 +49,16 @@ class TopologyAfterReconnectTests(SynchronousTestCase):
         self.reconnect()
         self.assertEqual(self.known(), [NODE_ID, "a"])
 
+    def test_a_member_that_was_dropped_may_come_back_with_a_clock_that_is_behind(self) -> None:
+        self.announce("a", event=100)
+        self.world.session()
+        self.announce()
+        self.reconnect()
+        self.world.advance(CONFIRMATION_SECONDS)
+        self.assertEqual(self.known(), [NODE_ID])
+        self.world.locator.topology_received(ClusterTopologyV4(False, "a", 50, primary=connector(61700)), connector())
+        self.assertEqual(self.known(), [NODE_ID, "a"])
+
     def test_a_locator_that_is_closed_waits_for_nothing(self) -> None:
         self.announce("a")
         self.world.session()

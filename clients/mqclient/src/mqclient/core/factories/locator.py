@@ -166,9 +166,7 @@ class Locator(Closing):
     def _drop_unconfirmed(self) -> None:
         self._confirmation = None
         for node_id in self._unconfirmed:
-            member = self._topology.get(node_id)
-            if member is not None:
-                self._topology.down(node_id, member.unique_event_id)
+            self._topology.drop(node_id)
         self._unconfirmed = set()
 
     def _stop_confirmation(self) -> None:
