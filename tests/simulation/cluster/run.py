@@ -52,6 +52,8 @@ ASKED_EVERY = 0.005
 """Seconds between two questions whether something that is waited for has come."""
 COUNTED_SECONDS = 5.0
 """Seconds in which all nodes must know of each other's consumers."""
+RELINKED_SECONDS = 2.0
+"""Within which links are there again after a partition."""
 SCHEDULED_MAX = 100.0
 DRAINS_MAX = 8
 
@@ -447,8 +449,13 @@ class ClusterSimulation:
         """Did a message go without a decision, or was it sent before the LOCAL handler forgot the decision for the queue of this node?"""
         if any(identity in each.undecided for each in self.nodes):
             return True
-        forgotten = self.nodes[0].forgotten.get((f"{group}.{TEAMS}", f"{TEAMS}{node.node_id}"), 0.0)
-        return self.ledger.sent[identity].asked <= forgotten
+        forgotten = self.nodes[0].forgotten.get((f"{group}.{TEAMS}", f"{TEAMS}{node.node_id}"))
+        return forgotten is not None and self.ledger.sent[identity].asked <= self._heard_of(forgotten)
+
+    def _heard_of(self, time: float) -> float:
+        """When every node has heard of what happened then: after a partition its links have to be made again."""
+        cuts = [each for each in self.schedule.timed if isinstance(each, faults.Partition) and each.at <= time <= each.at + each.seconds]
+        return max((each.at + each.seconds + RELINKED_SECONDS for each in cuts), default=time)
 
     def _receiver(self, rng: random.Random, at: Place, queue: str, number: int) -> Actor:
         name = f"{queue}-receiver{number}@{at.broker.name}"
