@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from typing import Any
 
 from twisted.logger import globalLogPublisher
@@ -62,6 +63,17 @@ class DuplicateIdTests(SynchronousTestCase):
         self.leave()
         self.assertEqual(self.known(), {"once".encode("utf-16-le"), NO_TEXT})
         self.assertIn(BRIDGED, self.known("BRIDGE.q"))
+        self.assertEqual(self.pair.b.queue("q").message_count, 3)
+
+    def test_ids_that_the_link_of_a_member_has_brought_stay_behind(self) -> None:
+        member = bytes(range(16))
+        self.pair.sender.create_queue(f"$.artemis.internal.sf.all.{uuid.UUID(bytes=member)}")
+        for sender in (member, bytes(16)):
+            self.pair.sender.publish(properties={KEY_BRIDGE_DUPLICATE_ID: (BYTES, sender + bytes(8))})
+        self.leave()
+        self.assertNotIn(member + bytes(8), self.known("BRIDGE.q"))
+        self.assertIn(bytes(24), self.known("BRIDGE.q"))
+        self.pair.receiver.publish(b"by the link to the target", properties={KEY_BRIDGE_DUPLICATE_ID: (BYTES, member + bytes(8))})
         self.assertEqual(self.pair.b.queue("q").message_count, 3)
 
     def test_every_id_is_known_to_a_broker_that_refuses_the_request(self) -> None:
