@@ -30,7 +30,7 @@ class ClusterLedger(Ledger):
         self.twice_for_a_third: set[str] = set()
         """By identity: those of them that wait for a third node."""
         self.in_doubt: dict[str, list[Callable[[], bool]]] = defaultdict(list)
-        """By identity, of messages that a node gave away which had perhaps sent them to a third one: is that so?  Once for each handover."""
+        """By identity, of messages that a node gave away which had perhaps sent them to a third one: is that so?  For each handover."""
 
     def may_be_twice(self, copy: Copy) -> bool:
         if copy in self.twice or copy[1] in self.twice_for_a_third:
