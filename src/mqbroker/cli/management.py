@@ -67,6 +67,10 @@ class Management:
                 pass
             raise error
 
+    def queue_id(self, queue: str) -> int:
+        """The id of a queue.  Raises as :meth:`invoke` does."""
+        return int(self.attribute(f"queue.{queue}", "ID"))
+
     def _ask(self, question: questions.Request) -> Any:
         self._number += 1
         correlation = f"mqbroker-cli-{self._number}"

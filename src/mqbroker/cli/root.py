@@ -31,7 +31,7 @@ root = LazyGroup(
         "activation": ("mqbroker.cli.root:activation", "Show and set what the copy of a replicated node knows of the others."),
         "check": ("mqbroker.cli.root:check", "Check a node, a queue, a configuration file or its high availability."),
         "user": ("mqbroker.cli.root:user", "Add, change, remove and list users."),
-        "data": ("mqbroker.cli.root:data", "Print, export, import and recover stored messages."),
+        "data": ("mqbroker.cli.root:data", "Print, export, import, recover and merge stored messages."),
         "mask": ("mqbroker.cli.mask:mask", "Print a password masked or hashed, for a configuration file."),
         "completion": ("mqbroker.cli.completion:completion", "Print the completion script for a shell."),
         "version": ("mqbroker.cli.root:version", "Print the version."),
@@ -136,6 +136,7 @@ data = LazyGroup(
         "exp": ("mqbroker.cli.data.data:exp", "Export queues and messages of a stopped broker as XML."),
         "imp": ("mqbroker.cli.data.data:imp", "Import such an XML file into a running broker."),
         "recover": ("mqbroker.cli.data.data:recover", "Save everything readable in a damaged journal to a new one."),
+        "merge": ("mqbroker.cli.data.merge.merge:merge", "After a split, send what only the kept journal has."),
     },
 )
 

@@ -6,7 +6,6 @@ import sys
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -14,11 +13,10 @@ import click
 
 from mqbroker.cli.options import JSON, connection_options, instance_option, together, verbose_option, without_effect
 from mqbroker.cli.output import print_json
-from mqbroker.cli.status import CommandError, NoConnection
+from mqbroker.cli.status import CommandError
 
 if TYPE_CHECKING:
     from mqbroker.cli.data.journal_folder import DataFolders
-    from mqbroker.cli.management import Management
     from mqbroker.cli.options import ConnectionOptions
     from mqbroker.storage.files.recover import SalvagedState
 
@@ -27,17 +25,22 @@ def _folder(name: str, help: str) -> Callable[..., Any]:
     return click.option(name, type=click.Path(path_type=Path, file_okay=False), help=help)
 
 
-data_options = together(
+folder_options = together(
     click.argument("configuration", required=False),
-    instance_option,
-    verbose_option,
-    without_effect("--reclaimed"),
     click.option("--broker", type=click.Path(path_type=Path, dir_okay=False), help="The broker.xml that names the folders."),
     _folder("--data", "Folder with journal, bindings, large-messages and paging in it."),
     _folder("--journal", "Folder of the messages. Default: as in broker.xml."),
     _folder("--bindings", "Folder of the bindings. Default: as in broker.xml."),
     _folder("--large-messages", "Folder of the large messages. Default: as in broker.xml."),
     _folder("--paging", "Folder of the pages. Default: as in broker.xml."),
+)
+"""The folders of a store, for a command that has ``--instance`` from elsewhere."""
+
+data_options = together(
+    instance_option,
+    verbose_option,
+    without_effect("--reclaimed"),
+    folder_options,
     click.option("--f", "ignore_lock", is_flag=True, help="Read the folder even while a broker uses it. The result may be inconsistent."),
 )
 _output_option = click.option(
@@ -46,7 +49,7 @@ _output_option = click.option(
 
 
 def chosen_folders(options: dict[str, Any]) -> DataFolders:
-    """The folders that the options of :data:`data_options` name."""
+    """The folders that the options of :data:`folder_options` name, and ``instance``."""
     from mqbroker.cli.data.journal_folder import find_folders
     from mqbroker.cli.start.lifecycle import instance_folder
 
@@ -123,44 +126,19 @@ def imp(connection: ConnectionOptions, file: Path, legacy_prefixes: bool, sort: 
     Missing addresses and queues are created. Messages are sent in transactions of 500 to exactly the queues that held them, and all of
     them become durable. The user needs the permission manage.
     """
-    from mqbroker.cli.connection import broker_url, reason
+    from mqbroker.cli.connection import broker_url
     from mqbroker.cli.data.importing import Importer
+    from mqbroker.cli.data.sessions import core_sessions
     from mqbroker.cli.management import management
     from mqbroker.cli.progress import progress
-    from mqclient.blocking import get_runner
-    from mqclient.errors import MQError, NotConnectedError, SecurityError
-    from mqclient.jms.settings import FactorySettings, read_url
     from mqclient.urls import masked
 
-    url = broker_url(connection)
-    click.echo(f"Connection brokerURL = {masked(url)}")
-    settings = FactorySettings()
-    try:
-        connectors = read_url(url, settings)
-    except ValueError as error:
-        raise NoConnection(f"--url: {error}") from error
-    runner = get_runner()
-    call: Callable[..., Any] = runner.call
-    locator = runner.locator(connectors, settings)
-    user, password = connection.user or settings.user, connection.password or settings.password
-    try:
-        factory = call(locator.create_session_factory)
-        admin = call(factory.create_session, user, password)
-        sender = call(factory.create_session, user, password, auto_commit_sends=False)
+    click.echo(f"Connection brokerURL = {masked(broker_url(connection))}")
+    with core_sessions(connection) as (runner, open_session):
+        admin, sender = open_session(), open_session(auto_commit_sends=False)
         with management(replace(connection, quiet=True)) as asked, progress(0, "Importing", False) as advance:
-            ids = partial(_queue_id, asked)
-            counts = Importer(runner, admin, sender, legacy_prefixes, ids).run(file, sort, advance)
-    except (NotConnectedError, SecurityError) as error:
-        raise NoConnection(f"Connection failed::{reason(error)}") from error
-    except MQError as error:
-        raise CommandError(reason(error)) from error
-    finally:
-        call(locator.close)
+            counts = Importer(runner, admin, sender, legacy_prefixes, asked.queue_id).run(file, sort, advance)
     click.echo(f"imported {counts.messages} messages; created {counts.addresses} addresses and {counts.queues} queues")
-
-
-def _queue_id(asked: Management, queue: str) -> int:
-    return int(asked.attribute(f"queue.{queue}", "ID"))
 
 
 @click.command(epilog="Example: mqbroker data recover --instance /var/lib/mybroker --target /var/lib/mybroker/recovered")

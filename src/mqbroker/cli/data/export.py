@@ -52,10 +52,11 @@ def _write(stored: StoredMessage, names: dict[int, str], folders: DataFolders, o
         write_message(out, message, queues, None)
     else:
         message = decode_headers(record.buffer, record.headers)
-        write_message(out, message, queues, _chunks(folders.large_body(record.body_id)))
+        write_message(out, message, queues, body_chunks(folders.large_body(record.body_id)))
 
 
-def _chunks(file: Path) -> Iterator[bytes]:
+def body_chunks(file: Path) -> Iterator[bytes]:
+    """The body of a large message, piece by piece.  Raises OSError."""
     with file.open("rb") as body:
         while chunk := body.read(_CHUNK):
             yield chunk

@@ -6,21 +6,18 @@ A message goes to exactly the queues that held it, by their ids: as Artemis's ow
 from __future__ import annotations
 
 import io
-import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from mqbroker.cli.data.xml_messages import XmlMessage, attribute, read_body, read_message
+from mqbroker.cli.data.routed import to_queues
+from mqbroker.cli.data.xml_messages import attribute, read_body, read_message
 from mqbroker.cli.data.xml_reader import Node, XmlFormatError, read_nodes
 from mqbroker.cli.status import CommandError
 from mqbroker.config.schema.values import ROUTING_TYPES
 from mqclient.blocking import Runner
 from mqclient.core.api import ClientProducer, ClientSession, QueueConfiguration
-from mqclient.core.message import ClientMessage
-from mqclient.wire.message import KEY_LARGE_SIZE, KEY_ROUTE_TO
-from mqclient.wire.properties import BYTES
 
 BATCH: Final = 500
 """Messages in one transaction."""
@@ -130,7 +127,7 @@ class Importer:
                 raise XmlFormatError(f"line {found.line}: the message names the queue {queue}, which the file does not define before")
             targets.setdefault(address, []).append(self._id(name))
         for address, ids in targets.items():
-            self._call(self._producer.send, _to_send(found, node, ids), address)
+            self._call(self._producer.send, to_queues(found.message, ids, read_body(node), found.large), address)
         self.counts.messages += 1
         self._uncommitted += 1
         if self._uncommitted >= BATCH:
@@ -151,23 +148,3 @@ def _routing_type(text: str, node: Node) -> int:
     if text not in ROUTING_TYPES:
         raise XmlFormatError(f"line {node.line}: '{text}' is not a routing type, expected ANYCAST or MULTICAST")
     return ROUTING_TYPES[text]
-
-
-def _to_send(found: XmlMessage, node: Node, ids: list[int]) -> ClientMessage:
-    source = found.message
-    properties = {name: value for name, value in source.properties.items() if name != KEY_LARGE_SIZE}
-    properties[KEY_ROUTE_TO] = (BYTES, struct.pack(f">{len(ids)}q", *ids))
-    message = ClientMessage(
-        type=source.type,
-        durable=True,
-        priority=source.priority,
-        expiration=source.expiration,
-        timestamp=source.timestamp,
-        user_id=source.user_id,
-        properties=properties,
-    )
-    if found.large:
-        message.body_source = read_body(node)
-    else:
-        message.body = b"".join(read_body(node))
-    return message

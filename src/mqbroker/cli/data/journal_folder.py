@@ -28,8 +28,15 @@ class DataFolders:
 
     def settings(self) -> StoreSettings:
         """The folders as the settings of a store."""
-        paging = self.paging or self.journal.parent / "paging"
-        return StoreSettings(str(self.journal), str(self.bindings), str(self.large_messages), str(paging))
+        return StoreSettings(str(self.journal), str(self.bindings), str(self.large_messages), str(self._pages))
+
+    def below(self, name: str) -> DataFolders:
+        """The sub-folder ``name`` of each of the four."""
+        return DataFolders(self.journal / name, self.bindings / name, self.large_messages / name, self._pages / name)
+
+    @property
+    def _pages(self) -> Path:
+        return self.paging or self.journal.parent / "paging"
 
     def large_body(self, body_id: int) -> Path:
         return self.large_messages / f"{body_id}.msg"

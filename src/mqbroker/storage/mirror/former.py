@@ -22,7 +22,7 @@ def empty_folders(file_system: FileSystem, roots: Roots, saved: int, for_good: b
     """
     for root in roots:
         make_folder(file_system, roots.path(root))
-    number = 1 + max((each for root in roots for each in _numbers(file_system, roots.path(root))), default=0)
+    number = 1 + max((each for root in roots for each in former_numbers(file_system, roots.path(root))), default=0)
     for root in roots:
         directory = roots.path(root)
         former = [name for name in file_system.list(directory) if not is_own(root, name)]
@@ -46,7 +46,8 @@ def empty_folders(file_system: FileSystem, roots: Roots, saved: int, for_good: b
             _remove_oldest(file_system, roots, root, saved)
 
 
-def _numbers(file_system: FileSystem, directory: str) -> Iterator[int]:
+def former_numbers(file_system: FileSystem, directory: str) -> Iterator[int]:
+    """The n of each ``oldreplica.n`` in a folder of the store, in no order."""
     for name in file_system.list(directory):
         number = name.removeprefix(PREFIX)
         if name.startswith(PREFIX) and number.isdecimal():
@@ -75,7 +76,7 @@ def _make_directory(file_system: FileSystem, parent: str, directory: str) -> Non
 
 def _remove_oldest(file_system: FileSystem, roots: Roots, root: str, saved: int) -> None:
     directory = roots.path(root)
-    old = [join(directory, f"{PREFIX}{number}") for number in sorted(_numbers(file_system, directory))]
+    old = [join(directory, f"{PREFIX}{number}") for number in sorted(former_numbers(file_system, directory))]
     counted = [each for each in old if not file_system.exists(join(each, KEPT))]
     for each in counted[: len(counted) - saved]:
         if roots.has_folders(root):
