@@ -23,7 +23,7 @@ from mqbroker.monitoring import MonitoringPages
 from mqbroker.node.activation import Surroundings, make_activation
 from mqbroker.node.life import BrokerLife
 from mqbroker.node.life_machine import active
-from mqbroker.node.parts import Observed, Parts
+from mqbroker.node.parts import NetworkWatch, Observed, Parts
 from mqbroker.node.parts import StartError as StartError
 from mqbroker.node.presence import ClusterPresence, open_side
 from mqbroker.node.stores import data_directory, make_store
@@ -56,7 +56,7 @@ class Broker:
 
     ``on_failure`` is told why the broker cannot go on: it serves nobody any more, and writes nothing.  ``on_stop_wanted`` is
     called when management asks for an orderly stop, by default :meth:`stop`; who runs the process may end that, too.  ``on_active`` is
-    called whenever the broker has become active.
+    called whenever the broker has become active.  Raises :class:`StartError` for a network check that cannot be made.
     """
 
     def __init__(
@@ -77,6 +77,7 @@ class Broker:
         self._on_active = on_active
         self._watch: WatchThread | None = None
         self._memory_return: MemoryReturn | None = None
+        self._network = self._network_watch()
         presence = ClusterPresence(self.configuration, settings.etc or settings.base, self._make_runtime, lambda: self.clustering)
         etc = settings.etc or settings.base
         outside = Surroundings(
@@ -86,6 +87,7 @@ class Broker:
             lambda name: open_side(self.configuration, name, etc, self._make_runtime()),
             threading.Lock(),
             self._call_from_thread,
+            None if self._network is None else self._network.look,
         )
         self._activation = make_activation(self.configuration, outside)
         self._life = BrokerLife(settings, self._parts(), self._store_failed, on_stop_wanted or self.stop, self._activated)
@@ -118,7 +120,19 @@ class Broker:
             loop_lag_ms=lambda: None if self._watch is None else self._watch.watch.lag_ms(),
             memory_default=default_global_max_size,
             version=__version__,
+            network=self._network,
         )
+
+    def _network_watch(self) -> NetworkWatch | None:
+        """Raises :class:`StartError`."""
+        if not self.configuration.checks_network:
+            return None
+        from mqbroker.reachability import make_network_check
+
+        try:
+            return make_network_check(self.configuration, self.clock, self._reactor, self._defer_to_thread)
+        except ValueError as error:
+            raise StartError(str(error)) from error
 
     def _defer_to_thread(self, function: Callable[..., T], *args: Any) -> Deferred[T]:
         return deferToThreadPool(self._reactor, self._reactor.getThreadPool(), function, *args)
@@ -193,6 +207,11 @@ class Broker:
         """Start, and listen.  Raises :class:`StartError`; nothing is left open then."""
         for warning in self.settings.warnings:
             log.warn("{text}", text=str(warning))
+        if self.configuration.checks_network:
+            from mqbroker.reachability import remarks_of
+
+            for remark in remarks_of(self.configuration):
+                log.warn("{text}", text=remark)
         if self.configuration.shared_store is not None:
             from mqbroker.availability import start_warnings
 

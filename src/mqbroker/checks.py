@@ -35,12 +35,23 @@ def check_settings(
         *_bad_acceptors(settings, broker_xml, read_file),
         *_bad_logins(settings, login_config, read_file),
         *_bad_diverts(settings.configuration, broker_xml),
+        *_bad_network_check(settings.configuration, broker_xml),
     ]
     try:
         bindings(settings.configuration.metrics, settings.web)
     except ValueError as error:
         problems.append(Problem(broker_xml, 0, str(error)))
     return problems
+
+
+def _bad_network_check(configuration: Configuration, file: str) -> Iterator[Problem]:
+    if configuration.checks_network:
+        from mqbroker.reachability import places_of
+
+        try:
+            places_of(configuration)
+        except ValueError as error:
+            yield Problem(file, 0, str(error))
 
 
 def idle_parts(configuration: Configuration) -> Iterator[str]:
@@ -58,6 +69,10 @@ def odd_settings(settings: BrokerSettings, read_file: ReadFile) -> list[str]:
         from mqbroker.availability import start_warnings
 
         told += start_warnings(settings)
+    if configuration.checks_network:
+        from mqbroker.reachability import remarks_of
+
+        told += remarks_of(configuration)
     for modules in settings.login_domains.values():
         told += login_steps(modules, "", read_file)[1]
     return told

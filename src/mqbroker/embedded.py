@@ -71,7 +71,7 @@ class EmbeddedBroker:
         """Start and take connections.  Raises :class:`mqbroker.app.StartError`.
 
         A primary with a shared store returns when it is active, unless ``wait-for-activation`` is false; one with a replica always does
-        then.  A backup returns at once.
+        then, and so does a broker that goes without high availability and has a network check.  A backup returns at once.
         """
         runner = get_runner()
         base = self._data or Path(self._temporary_folder() if self._configuration.persistence_enabled else ".")
@@ -97,7 +97,9 @@ class EmbeddedBroker:
         shared, copied = self._configuration.shared_store, self._configuration.replication
         if shared is not None:
             return not shared.backup and shared.wait_for_activation
-        return copied is not None and not copied.backup
+        if copied is not None:
+            return not copied.backup
+        return shared is None and self._configuration.checks_network
 
     def wait_for_activation(self, timeout: float | None = None) -> bool:
         """Wait until the broker is active, at most ``timeout`` seconds (None = no limit); false when it is not by then.

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from mqbroker.checks import idle_parts
+from pathlib import Path
+
+from mqbroker.checks import check_settings, idle_parts, odd_settings
+from mqbroker.config.instance.broker_settings import BrokerSettings
+from mqbroker.settings import read_file
 from tests.unit.config.broker_xml.test_cluster_assembly import BASE
 from tests.unit.config.test_parse import ConfigurationTestCase
 
@@ -12,3 +16,17 @@ class IdleTests(ConfigurationTestCase):
         handler = "<grouping-handler name='g'><type>LOCAL</type><address>a</address></grouping-handler>"
         self.assertIn("no effect without a cluster connection", next(idle_parts(self.configured(handler))))
         self.assertEqual(list(idle_parts(self.configured(BASE))), [])
+
+
+class NetworkCheckTests(ConfigurationTestCase):
+    def test_a_list_that_only_has_the_broker_itself_is_a_problem(self) -> None:
+        settings = BrokerSettings(self.configured("<network-check-list>127.0.0.1</network-check-list>"), Path())
+        (problem,) = check_settings(settings, (), "broker.xml", "", read_file)
+        self.assertIn("broker.xml: network-check-list: 127.0.0.1 is this broker itself", str(problem))
+
+    def test_the_command_that_artemis_create_writes_is_told(self) -> None:
+        ping = "<network-check-ping-command>ping -c 1 -t %d %s</network-check-ping-command>"
+        configuration = self.configured(f"<network-check-list>192.0.2.1</network-check-list>{ping}")
+        settings = BrokerSettings(configuration, Path())
+        self.assertEqual(check_settings(settings, (), "broker.xml", "", read_file), [])
+        self.assertIn("number of hops", " ".join(odd_settings(settings, read_file)))

@@ -80,6 +80,7 @@ ORDER: Mapping[str, Sequence[str]] = {
         "cluster",
         "ha",
         "availability",
+        "reachability",
         "checks",
         "node",
         "listening",

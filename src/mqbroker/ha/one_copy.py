@@ -36,5 +36,8 @@ class OneCopy:
     def leave(self) -> None:
         """Nobody is told of it."""
 
+    def hold_back(self) -> None:
+        """Nobody is asked to go on."""
+
     def let_go(self, done: Callable[[], object]) -> None:
         done()

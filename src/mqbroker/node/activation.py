@@ -76,6 +76,9 @@ class Activation(Protocol):
     def hand_over(self) -> None:
         """The active broker is about to stop in order: another one is to go on, whatever the configuration says."""
 
+    def hold_back(self) -> None:
+        """The active broker is about to stop in order, and comes back: it asks no other one to go on."""
+
     def serve(self, server: Server, store: Store, kept: Mapping[tuple[str, str], str]) -> None:
         """The broker is active; ``kept`` are the settings of management that its store has, by kind and key."""
 
@@ -120,6 +123,9 @@ class ActiveAtOnce:
     def hand_over(self) -> None:
         """Nobody could go on."""
 
+    def hold_back(self) -> None:
+        """Nobody could go on."""
+
     def cease(self) -> None:
         pass
 
@@ -130,7 +136,8 @@ class Surroundings:
 
     ``presence`` shows a passive broker to its cluster, and ``open_side`` gives the ways to other brokers by the cluster connection of this
     name (None: the default one).  ``lock`` is held for single operations on files, by the loop and by the disk writer; ``call`` lets
-    another thread call on the loop.
+    another thread call on the loop.  ``network_answers`` asks the places of the network check whether one of them answers; None: there is
+    no such check.
     """
 
     clock: Clock
@@ -139,6 +146,7 @@ class Surroundings:
     open_side: Callable[[str | None], ClusterSide]
     lock: AbstractContextManager[object]
     call: Callable[[Callable[[], object]], object]
+    network_answers: Callable[[], Deferred[bool]] | None = None
 
 
 def make_activation(configuration: Configuration, outside: Surroundings) -> Activation:
@@ -153,6 +161,12 @@ def make_activation(configuration: Configuration, outside: Surroundings) -> Acti
 
         policy = configuration.replication
         return ReplicationActivation(
-            policy, outside.clock, outside.entropy, partial(outside.open_side, policy.cluster_name), outside.lock, outside.call
+            policy,
+            outside.clock,
+            outside.entropy,
+            partial(outside.open_side, policy.cluster_name),
+            outside.lock,
+            outside.call,
+            outside.network_answers,
         )
     return ActiveAtOnce()

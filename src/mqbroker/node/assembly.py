@@ -161,12 +161,12 @@ class ActiveBroker:
         while self._waiting:
             self._waiting.pop()()
 
-    async def leave(self) -> None:
-        """Leave the other brokers; with scale-down the messages go to another broker, unless the disk has failed."""
+    async def leave(self, returns: bool) -> None:
+        """Leave the other brokers; with scale-down the messages go to another broker, unless the disk has failed or it ``returns``."""
         clustering = self.others.clustering
         if clustering is None:
             return
-        scale_down = None if self.store.failed else clustering.scale_down
+        scale_down = None if self.store.failed or returns else clustering.scale_down
         target = None if scale_down is None else await scale_down.find()
         await clustering.stop()
         if scale_down is None or target is None:

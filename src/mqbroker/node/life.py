@@ -7,11 +7,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from twisted.internet.defer import Deferred, gatherResults, succeed
+from twisted.logger import Logger
 
 from mqbroker.config.instance.broker_settings import BrokerSettings
 from mqbroker.node.assembly import ActiveBroker
 from mqbroker.node.candidate import Candidate
-from mqbroker.node.life_machine import LifeData, active, failed, make_life
+from mqbroker.node.life_machine import LifeData, active, failed, leaving, make_life, stopped, stopping
 from mqbroker.node.parts import EndingWriter, Listeners, Parts, StartError
 from mqbroker.process.disk_errors import advice
 from mqbroker.storage.disk.diskwriter import DiskWriter
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from mqbroker.server.observation.metrics import MetricsSource
     from mqbroker.server.transport.cluster_channel import ClusterChannel
     from mqbroker.server.transport.waiting import WaitingServer
+
+log = Logger(namespace="mqbroker")
 
 STOP_SECONDS = 10.0
 """Seconds that an orderly stop waits for the disk before it gives up."""
@@ -65,6 +68,12 @@ class BrokerLife:
         """Results of :meth:`stop` that complete with the end of the stop."""
         self._returns = False
         """Does the broker start again after the stop that is under way?"""
+        self._isolated = ""
+        """Why the broker has stopped, or is about to, until the network check gets an answer; empty when it has one."""
+        self._asks_network = False
+        """May the broker become active as soon as the network check gets an answer?"""
+        self._at_rest = True
+        """Has the last stop told its end?"""
         self._waiting_listeners: tuple[WaitingServer, Listeners] | None = None
         """Server and listeners for other brokers while this one is passive; None when there are none."""
 
@@ -95,15 +104,16 @@ class BrokerLife:
     def ready(self) -> str | None:
         """One line that says why clients cannot be served; None when they can."""
         if self.state != active.name:
-            activation = self._parts.activation
-            return self.live() or " ".join(filter(None, ("the broker is", self.state, activation.state and f"({activation.state})")))
+            reason = self._isolated or ("it asks the places of the network check" if self._asks_network else self._parts.activation.state)
+            return self.live() or " ".join(filter(None, ("the broker is", self.state, reason and f"({reason})")))
         return self.live() or self.active.server.problem()
 
     def figures(self) -> MetricsSource:
         from mqbroker.server.observation.figures import BrokerFigures, PassiveFigures
 
         if self._active is None or self.state != active.name:
-            return PassiveFigures(self.settings.configuration.name, self._parts.activation.role, self.state, self._parts.activation.copies)
+            activation, state = self._parts.activation, "isolated" if self._isolated else self.state
+            return PassiveFigures(self.settings.configuration.name, activation.role, state, activation.copies)
         return BrokerFigures(self._active.server, self._active.disk_usage, self._parts.loop_lag_ms)
 
     # --- requests
@@ -114,6 +124,8 @@ class BrokerLife:
         Raises :class:`StartError` for an activation that was granted now, too; nothing is left open then.
         """
         self._error, self._start_waits = None, True
+        if self._parts.network is not None:
+            self._parts.network.start(self._stop_isolated, self._return_reachable)
         try:
             self._machine.start()
         finally:
@@ -125,14 +137,49 @@ class BrokerLife:
         """Stop in order: clients are told, accepted messages are written.  With a graceful shutdown clients may end by themselves first."""
         done: Deferred[None] = Deferred()
         self._returns = False
+        self._watch_no_more()
         self._waiting.append(done)
         self._machine.stop()
         return done
+
+    # --- the network check
+
+    def _stop_isolated(self, reason: str) -> None:
+        """No place answers: stop in order, without asking another broker to go on, until one answers."""
+        log.warn("AMQ201001: Network is unhealthy, stopping service {name}: {reason}", name=self.settings.configuration.name, reason=reason)
+        self._isolated = reason
+        self._returns = True
+        if self._at_rest_or_leaving:
+            return
+        if self._machine.state() == active.name:
+            self._parts.activation.hold_back()
+        self._machine.stop()
+
+    @property
+    def _at_rest_or_leaving(self) -> bool:
+        return self._machine.state() in (stopped.name, leaving.name, stopping.name)
+
+    def _return_reachable(self) -> None:
+        log.info("AMQ201000: Network is healthy, starting service {name}", name=self.settings.configuration.name)
+        self._isolated = ""
+        if self._returns and self._at_rest:
+            self._return()
+
+    def _watch_no_more(self) -> None:
+        self._isolated = ""
+        if self._parts.network is not None:
+            self._parts.network.stop()
+
+    def _close_pages(self) -> Deferred[Any]:
+        """The pages of a broker that the network check has stopped say why."""
+        return succeed(None) if self._isolated else self._pages.close()
 
     # --- the work of the states
 
     def open(self) -> None:
         self._active = None
+        self._asks_network = False
+        self._at_rest = False
         self._era = era = object()
         try:
             self._pages.open()
@@ -144,10 +191,25 @@ class BrokerLife:
             self._machine.opened()
 
     def seek_activation(self) -> None:
-        candidate = Candidate(self, self._machine.activate, self._store)
+        candidate = Candidate(self, self._granted, self._store)
         self._parts.activation.seek(candidate)
-        if not candidate.at_once:
+        if not candidate.at_once or self._asks_network:
             self._machine.wait()
+
+    def _granted(self) -> None:
+        """A proof is there; the network check may object to it."""
+        network, era = self._parts.network, self._era
+        if network is None:
+            self._machine.activate()
+            return
+
+        def asked(answers: bool) -> None:
+            if era is self._era and answers:
+                self._asks_network = False
+                self._machine.activate()
+
+        self._asks_network = True
+        network.look().addCallback(asked)
 
     def give_way(self, again: bool) -> None:
         """Another broker is to be active."""
@@ -232,6 +294,7 @@ class BrokerLife:
 
     def _refuse(self, error: Exception) -> None:
         """The start has failed: close what it has opened, and report ``error``."""
+        self._watch_no_more()
         self.take_nobody()
         self._parts.activation.cease()
         self._end_writer()
@@ -246,17 +309,18 @@ class BrokerLife:
             self._tell_failed(str(self._error))
 
     def close(self) -> None:
+        self._asks_network = False
         self._closing.append(self.take_nobody())
         self._parts.activation.cease()
         self._store.abort()
         self._end_writer()
-        self._closing.append(self._pages.close())
+        self._closing.append(self._close_pages())
 
     def leave(self) -> None:
         self._parts.activation.leave()
         active = self.active
         self._closing.append(active.listeners.close())
-        left = active.clients_gone().addCallback(lambda _: Deferred.fromCoroutine(active.leave()))
+        left = active.clients_gone().addCallback(lambda _: Deferred.fromCoroutine(active.leave(bool(self._isolated))))
         era = self._era
         left.addBoth(lambda _: self._machine.left() if era is self._era else None)
 
@@ -277,7 +341,7 @@ class BrokerLife:
             self._end_writer()
             self._machine.written()
 
-        closing: Deferred[Any] = gatherResults([*self._closing, self._pages.close(), written], consumeErrors=True)
+        closing: Deferred[Any] = gatherResults([*self._closing, self._close_pages(), written], consumeErrors=True)
         self._closing.clear()
         closing.addBoth(finished)
 
@@ -290,12 +354,13 @@ class BrokerLife:
         waiting, self._waiting = self._waiting, []
 
         def tell() -> None:
+            self._at_rest = True
             for each in waiting:
                 each.callback(None)
-            if self._returns:
+            if self._returns and not self._isolated:
                 self._return()
 
-        closed: Deferred[Any] = gatherResults([*closing, self._pages.close()], consumeErrors=True)
+        closed: Deferred[Any] = gatherResults([*closing, self._close_pages()], consumeErrors=True)
         # Later, because the caller of stop may start the broker again, and the work of a state cannot.
         closed.addBoth(lambda _: self._parts.clock.call_later(0, tell))
 
@@ -317,6 +382,7 @@ class BrokerLife:
 
     def _store_failed(self, era: object, reason: str) -> None:
         self._returns = False
+        self._watch_no_more()
         self._tell_failed(reason)
         # The store is in the middle of its work now.
         self._parts.clock.call_later(0, lambda: self._machine.fail() if era is self._era else None)

@@ -64,6 +64,22 @@ class Observed(Protocol):
     def figures(self) -> MetricsSource: ...
 
 
+class NetworkWatch(Protocol):
+    """Tells whether the network is there, by asking the places of the network check."""
+
+    def start(self, isolated: Callable[[str], object], reachable: Callable[[], object]) -> None:
+        """``isolated`` is told why when nobody answers, then ``reachable`` when somebody does, each from a call of the clock.
+
+        Nothing changes if it was started already.
+        """
+
+    def stop(self) -> None:
+        """Nobody is told any more; results of :meth:`look` never come."""
+
+    def look(self) -> Deferred[bool]:
+        """Does anybody answer now?"""
+
+
 class Pages(Protocol):
     """Health and metrics for operators."""
 
@@ -92,7 +108,7 @@ class Parts:
     is, 0 to 1.  ``make_runtime`` gives links to other brokers their network and clock.  ``make_listeners`` makes the ways into a server,
     ``make_pages`` those to health and metrics.  ``registrar`` agrees to definitions and to names that are taken.  ``memory_default`` is the
     ``global-max-size`` in bytes of a configuration without one.  ``loop_lag_ms`` tells how long the event loop let others wait; None =
-    nobody watches it.
+    nobody watches it.  ``network`` watches the network; None = the configuration does not ask for that.
     """
 
     clock: Clock
@@ -114,3 +130,4 @@ class Parts:
     loop_lag_ms: Callable[[], float | None]
     memory_default: Callable[[], int]
     version: str
+    network: NetworkWatch | None = None

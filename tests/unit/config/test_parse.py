@@ -266,7 +266,6 @@ class HonestyTests(ConfigurationTestCase):
 
     def test_ignored_things_are_told_when_they_were_asked_for(self) -> None:
         for asking, silent in (
-            ("<network-check-list>10.0.0.1</network-check-list>", "<network-check-list/>"),
             ("<jmx-management-enabled>true</jmx-management-enabled>", "<jmx-management-enabled>false</jmx-management-enabled>"),
             (
                 "<configuration-file-refresh-period>1000</configuration-file-refresh-period>",
@@ -278,6 +277,22 @@ class HonestyTests(ConfigurationTestCase):
             with self.subTest(asking=asking):
                 self.assertEqual(len(self.warnings(asking)), 1)
                 self.assertEqual(self.warnings(silent), [])
+
+    def test_a_network_check(self) -> None:
+        found = self.configured(
+            """<network-check-list>10.0.0.1, ::2</network-check-list><network-check-URL-list>http://h</network-check-URL-list>
+            <network-check-period>100</network-check-period><network-check-timeout>200</network-check-timeout>
+            <network-check-NIC>eth0</network-check-NIC><network-check-ping-command>p %s</network-check-ping-command>
+            <network-check-ping6-command>p6 %s</network-check-ping6-command>"""
+        )
+        self.assertEqual((found.network_check_list, found.network_check_url_list), ("10.0.0.1, ::2", "http://h"))
+        self.assertEqual(found.network_check_nic, "eth0")
+        self.assertEqual((found.network_check_period, found.network_check_timeout), (100, 200))
+        self.assertEqual((found.network_check_ping_command, found.network_check_ping6_command), ("p %s", "p6 %s"))
+        self.assertTrue(found.checks_network)
+        for empty in ("", "<network-check-list/>", "<network-check-list> , </network-check-list>"):
+            self.assertFalse(self.configured(empty).checks_network)
+        self.assert_error("<network-check-period>0</network-check-period>", "network-check-period")
 
     def test_what_does_not_page_is_told(self) -> None:
         settings = '<address-settings><address-setting match="{}">{}</address-setting></address-settings>'

@@ -16,12 +16,12 @@ import click
 from mqbroker.cli.options import together
 from mqbroker.cli.start.instance_files import InstanceSettings, instance_files, parse_destinations
 from mqbroker.cli.status import BadUsage, CommandError
+from mqbroker.config.model.configuration import Configuration
 from mqbroker.messaging.routing.remote import LoadBalancing
 
 _NOT_YET: Final = {
     "jdbc": "a database store is",
     "journal_retention": "journal retention is",
-    "ping": "the network check is",
 }
 _JAVA_FLAGS: Final = (
     "--cygwin",
@@ -62,7 +62,7 @@ _java_options = together(
 """Options of ``artemis create`` about Java and about protocols that are not spoken: accepted, so that scripts carry over."""
 
 _options_not_yet = together(
-    *(click.option(f"--{name.replace('_', '-')}", is_flag=name not in ("journal_retention", "ping"), hidden=True) for name in _NOT_YET),
+    *(click.option(f"--{name.replace('_', '-')}", is_flag=name != "journal_retention", hidden=True) for name in _NOT_YET),
 )
 
 
@@ -128,6 +128,12 @@ _options_not_yet = together(
 @click.option("--backup", is_flag=True, help="With --shared-store or --replicated: be the backup. Default: be the primary.")
 @click.option("--slave", is_flag=True, hidden=True)
 @click.option("--failover-on-shutdown", is_flag=True, help="With --shared-store: another broker goes on also after an orderly stop.")
+@click.option(
+    "--ping",
+    metavar="ADDRESS",
+    default="",
+    help="Host, or hosts with commas between: the broker is stopped while none of them answers a ping.",
+)
 @click.option("--force", is_flag=True, help="Overwrite the configuration of an existing instance. Its data is kept.")
 @click.option("--silent", is_flag=True, help="Ask nothing. Defaults: user admin, password admin, login required.")
 @click.option("--verbose", is_flag=True, help="Print every file that is written.")
@@ -206,6 +212,7 @@ def _settings(directory: Path, options: dict[str, Any]) -> InstanceSettings:
         "persistence": not options["disable_persistence"],
         "datasync": not options["no_fsync"],
         "journal_type": options["journal_type"] or "NIO",
+        "ping": _pinged(options["ping"]),
         "full_policy": "PAGE" if options["paging"] else "BLOCK",
         "cluster_user": cluster_user,
         "cluster_password": cluster_password,
@@ -233,6 +240,18 @@ def _check_pair(options: Mapping[str, Any]) -> None:
 
 def _java_words(options: Mapping[str, Any]) -> list[str]:
     return [word for text in options["java_options"] for word in text.split()]
+
+
+def _pinged(hosts: str) -> str:
+    """The value of ``--ping``.  Raises BadUsage for hosts that cannot be used."""
+    if hosts:
+        from mqbroker.reachability import places_of
+
+        try:
+            places_of(Configuration(network_check_list=hosts))
+        except ValueError as error:
+            raise BadUsage(f"--ping: {str(error).removeprefix('network-check-list: ')}") from error
+    return hosts
 
 
 def _connectors(urls: str) -> list[str]:

@@ -15,6 +15,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from mqbroker.cli.status import BadUsage
 from mqbroker.config.masking import hash_password
+from mqbroker.config.model.configuration import Configuration
 
 _LOGIN_MODULE: Final = "org.apache.activemq.artemis.spi.core.security.jaas"
 _BASIC_MANAGER: Final = "org.apache.activemq.artemis.spi.core.security.ActiveMQBasicSecurityManager"
@@ -70,6 +71,8 @@ class InstanceSettings:
     replicated: bool
     backup: bool
     failover_on_shutdown: bool
+    ping: str
+    """Hosts with commas between; empty = the network is not checked."""
     salt: bytes
     python: str
     java_properties: Sequence[str] = ()
@@ -135,6 +138,8 @@ def _broker_xml(settings: InstanceSettings) -> str:
         optional += f"      <cluster-user>{escape(settings.cluster_user)}</cluster-user>\n"
     if settings.cluster_password:
         optional += f"      <cluster-password>{escape(settings.cluster_password)}</cluster-password>\n"
+    if settings.ping:
+        optional += _network_check(settings.ping)
     return f"""<?xml version="1.0" encoding="UTF-8"?>
 <configuration xmlns="urn:activemq" xmlns:xi="http://www.w3.org/2001/XInclude">
    <core xmlns="urn:activemq:core">
@@ -176,6 +181,19 @@ def _broker_xml(settings: InstanceSettings) -> str:
       </addresses>
    </core>
 </configuration>
+"""
+
+
+def _network_check(hosts: str) -> str:
+    commands = Configuration()
+    return f"""
+      <!-- The broker is stopped while none of these hosts answers.  Any that always answers will do, such as the router. -->
+      <network-check-list>{escape(hosts)}</network-check-list>
+      <network-check-period>10000</network-check-period>
+      <network-check-timeout>1000</network-check-timeout>
+      <!-- -w, and not -t, which is the number of hops on Linux -->
+      <network-check-ping-command>{commands.network_check_ping_command}</network-check-ping-command>
+      <network-check-ping6-command>{commands.network_check_ping6_command}</network-check-ping6-command>
 """
 
 

@@ -247,6 +247,11 @@ class Configuration:
     network_check_ping_command: str = "ping -c 1 -w %d %s"
     network_check_ping6_command: str = "ping6 -c 1 %2$s"
 
+    @property
+    def checks_network(self) -> bool:
+        """Does the broker run only while one of the places of the network check answers?"""
+        return bool(self.network_check_list.strip(" ,\n\t") or self.network_check_url_list.strip(" ,\n\t"))
+
     # Blocks
     acceptors: list[TransportUri] = field(default_factory=list)
     connectors: dict[str, TransportUri] = field(default_factory=dict)

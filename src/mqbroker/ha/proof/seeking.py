@@ -72,7 +72,8 @@ class Seeker:
     """One copy of the node ``node_id``.  It lives as long as its broker, over several activations.
 
     ``voters`` gives the list of voters as this copy has it (``mqbroker.ha.proof.voters``), also of a copy that is not active; it may not
-    raise.  ``connector`` is the own connector in the form that Java voters answer with.
+    raise.  ``connector`` is the own connector in the form that Java voters answer with.  ``network_answers`` asks the places of the network
+    check: unless one of them answers a passive copy seeks no proof, as it may be this copy that is cut off.  None: there is no such check.
     """
 
     def __init__(
@@ -86,7 +87,9 @@ class Seeker:
         clock: Clock,
         entropy: Callable[[int], bytes],
         connector: str = "",
+        network_answers: Callable[[], Deferred[bool]] | None = None,
     ) -> None:
+        self._network_answers = network_answers
         self._keeper = keeper
         self._node_id = node_id
         self._rules = rules
@@ -265,6 +268,21 @@ class Seeker:
 
     def ask_other(self) -> None:
         self._state = asking.name
+        if self._serving or self._network_answers is None:
+            self._ask_others()
+        else:
+            self._step = step = object()
+            self._network_answers().addCallback(partial(self._network_asked, step))
+
+    def _network_asked(self, step: object, answers: bool) -> None:
+        if step is not self._step:
+            return
+        if answers:
+            self._ask_others()
+        else:
+            self._undecided("none of the places of the network check answers")
+
+    def _ask_others(self) -> None:
         record = self._keeper.latest
         rules = self._rules
         if not record.usable:

@@ -73,7 +73,7 @@ class ReplicationActivation:
     """Implements :class:`mqbroker.node.activation.Activation` and :class:`mqbroker.ha.proof.ports.Owner`.
 
     ``open_side`` gives the ways to other brokers.  ``lock`` keeps changes of files together with what is told of them, and ``call`` lets
-    another thread call on the loop.
+    another thread call on the loop.  ``network_answers`` is that of :class:`mqbroker.ha.proof.seeking.Seeker`.
     """
 
     def __init__(
@@ -84,6 +84,7 @@ class ReplicationActivation:
         open_side: Callable[[], ClusterSide],
         lock: AbstractContextManager[object],
         call: Callable[[Callable[[], object]], object],
+        network_answers: Callable[[], Deferred[bool]] | None = None,
     ) -> None:
         self._policy = policy
         self._rules = ProofRules.of(policy)
@@ -91,6 +92,7 @@ class ReplicationActivation:
         self._entropy = entropy
         self._open_side = open_side
         self._lock = lock
+        self._network_answers = network_answers
         self._own = own = OwnCopy(clock)
         self._network: ProofNetwork
         self._candidate: Candidate | None = None
@@ -177,7 +179,9 @@ class ReplicationActivation:
         assert keeper is not None and side is not None
         self._network = network = ProofNetwork(side, self._ask_over_link, self._connector_of_node)
         shown = shown_to_java(side.own)
-        own.seeker = Seeker(keeper, own.folder.node_id, self._rules, self._voters, network, self, self._clock, self._entropy, shown)
+        own.seeker = Seeker(
+            keeper, own.folder.node_id, self._rules, self._voters, network, self, self._clock, self._entropy, shown, self._network_answers
+        )
 
     def _renamed(self) -> None:
         self._network.close()
@@ -211,7 +215,11 @@ class ReplicationActivation:
         self._active.leave()
 
     def hand_over(self) -> None:
-        """Every orderly stop lets a replica in sync take over."""
+        """Every orderly stop but that of :meth:`hold_back` lets a replica in sync take over."""
+
+    def hold_back(self) -> None:
+        """The replica is told nothing; as after any other loss of its active broker it takes over if it gets the proof."""
+        self._active.holds_back = True
 
     def let_go(self, done: Callable[[], object]) -> None:
         """Everything is written: let a replica in sync take over, then call ``done``."""

@@ -55,6 +55,8 @@ class ActiveSide:
         """None while this broker is passive, and when it stops."""
         self.topology: Topology
         """The members of the cluster; it is there with :attr:`primary`."""
+        self.holds_back = False
+        """Does the orderly stop that comes leave it to the replica to notice it?"""
         self._policy = policy
         self._own = own
         self._clock = clock
@@ -120,18 +122,19 @@ class ActiveSide:
     def leave(self) -> None:
         """The broker begins an orderly stop."""
         self.voters = None
-        if self.primary is not None:
+        if self.primary is not None and not self.holds_back:
             self.primary.stop_called()
 
     def let_go(self, done: Callable[[], object]) -> None:
-        """Everything is written: let a replica in sync take over, then call ``done``."""
-        if self.primary is None:
+        """Everything is written: let a replica in sync take over, unless the broker holds back; then call ``done``."""
+        if self.primary is None or self.holds_back:
             done()
         else:
             self.primary.hand_over(done)
 
     def stop(self) -> None:
         """The broker is no longer active."""
+        self.holds_back = False
         if self.primary is not None:
             self.primary.stop()
             self.primary = None

@@ -121,6 +121,10 @@ class SharedStoreActivation(OneCopy):
         log.info("this broker stops, and another one goes on with its folder")
         self._folder.hands_over = True
 
+    def hold_back(self) -> None:
+        # A folder that an active backup has left on purpose would wait for the primary, which may be gone, and not for this broker.
+        self._folder.hands_over = self._backup
+
     def cease(self) -> None:
         self._machine.cease()
 

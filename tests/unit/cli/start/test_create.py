@@ -13,6 +13,7 @@ from mqbroker.config.masking import verify_password
 from mqbroker.config.model.cluster import SharedStoreConfiguration
 from mqbroker.config.model.configuration import Configuration
 from mqbroker.config.parse import load_configuration
+from mqbroker.reachability import places_of, remarks_of
 from mqclient.protocol.discovery import UdpEndpoint
 from tests.unit.cli.runner import Result, mqbroker
 
@@ -54,10 +55,28 @@ class CreateTests(CreateCase):
         self.assertIn("<name>second</name>", (folder / "etc" / "broker.xml").read_text())
 
     def test_variants_that_are_not_there_are_refused_before_anything_is_written(self) -> None:
-        for option in (["--jdbc"], ["--journal-retention", "7"], ["--ping", "10.0.0.1"]):
+        for option in (["--jdbc"], ["--journal-retention", "7"]):
             folder, result = self.create(*option)
             self.assertEqual(result.status, 2, option)
             self.assertIn("not supported", result.err)
+            self.assertFalse(folder.exists())
+
+    def test_hosts_to_ping(self) -> None:
+        folder, result = self.create("--ping", "192.0.2.1,::2")
+        self.assertEqual(result.status, 0, result.err)
+        found = self.loaded(folder)
+        self.assertEqual(found.network_check_list, "192.0.2.1,::2")
+        self.assertEqual((found.network_check_period, found.network_check_timeout), (10000, 1000))
+        self.assertEqual(list(remarks_of(found)), [])
+        self.assertEqual(places_of(found).pings["192.0.2.1"], ["ping", "-c", "1", "-w", "1", "192.0.2.1"])
+        self.assertEqual(self.loaded(self.create()[0]).checks_network, False)
+
+    def test_hosts_that_cannot_be_pinged_are_refused(self) -> None:
+        for hosts, text in (("127.0.0.1", "this broker itself"), ("a b", "neither a host name nor an address")):
+            folder, result = self.create("--ping", hosts)
+            self.assertEqual(result.status, 2)
+            self.assertIn("--ping: ", result.err)
+            self.assertIn(text, result.err)
             self.assertFalse(folder.exists())
 
     def test_a_cluster_found_by_multicast(self) -> None:

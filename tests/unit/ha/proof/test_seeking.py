@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -33,7 +33,9 @@ THEIRS = Standing("node", "other", Activity.SEEKING, CopyState.COMPLETE, 3, prim
 class Broker:
     """The owner and the network of one copy: keeps what it is told, and answers when a test says so."""
 
-    def __init__(self, record: CopyRecord, voters: Sequence[str], rules: ProofRules) -> None:
+    def __init__(
+        self, record: CopyRecord, voters: Sequence[str], rules: ProofRules, network_answers: Callable[[], Deferred[bool]] | None = None
+    ) -> None:
         self.clock = FakeClock()
         self.disk = SimulatedDisk(random.Random(1))
         self.disk.make_directory(FOLDER)
@@ -44,7 +46,7 @@ class Broker:
         self.keeper = CopyKeeper(self.disk, FOLDER, open_record(self.disk, FOLDER, lambda: record), self.writer.submit, self.failed)
         ways: Any = self
         entropy = random.Random(2).randbytes
-        self.seeker = Seeker(self.keeper, "node", rules, lambda: voters, ways, self, self.clock, entropy)
+        self.seeker = Seeker(self.keeper, "node", rules, lambda: voters, ways, self, self.clock, entropy, "", network_answers)
         self.voters = {name: self._voter(name) for name in voters}
         self.silent: set[str] = set()
 
@@ -172,6 +174,55 @@ class SeekingCase(SynchronousTestCase):
         answer = broker.question(standing)
         broker.writer.run()
         return Standing.decode(self.successResultOf(answer))
+
+
+class NetworkCheckTests(SeekingCase):
+    def setUp(self) -> None:
+        self.looks: list[Deferred[bool]] = []
+
+    def look(self) -> Deferred[bool]:
+        self.looks.append(Deferred())
+        return self.looks[-1]
+
+    def checked(self, *, other: OtherCopy | None = OTHER) -> Broker:
+        record = CopyRecord("own", CopyState.COMPLETE, 3, other)
+        return Broker(record, (), ProofRules(primary=True, check_for_active_server=False), self.look)
+
+    def test_no_answer_is_a_veto_and_nobody_is_asked(self) -> None:
+        broker = self.checked()
+        broker.seeker.seek(Purpose.START)
+        self.looks.pop().callback(False)
+        broker.writer.run()
+        self.assertEqual((broker.seeker.state, broker.record.sequence, broker.told), ("waiting to ask again", 3, ["begin seeking"]))
+        broker.clock.advance(10)
+        self.looks.pop().callback(True)
+        broker.writer.run()
+        self.assertEqual(broker.told[-1], ("granted", 4))
+
+    def test_an_answer_is_no_proof(self) -> None:
+        broker = Broker(CopyRecord("own", CopyState.COMPLETE, 3, OTHER), (), ProofRules(primary=True), self.look)
+        broker.seeker.seek(Purpose.START)
+        self.looks.pop().callback(True)
+        broker.nobody()
+        self.assertEqual((broker.seeker.state, broker.told), ("waiting to ask again", ["begin seeking"]))
+
+    def test_an_active_broker_that_lost_its_replica_goes_on_without_asking_the_network(self) -> None:
+        broker = self.checked(other=None)
+        broker.seeker.seek(Purpose.START)
+        self.looks.pop().callback(True)
+        broker.writer.run()
+        broker.seeker.note(OTHER)
+        broker.writer.run()
+        broker.seeker.seek(Purpose.GO_ON)
+        self.assertEqual((self.looks, len(broker.asked)), ([], 1))
+
+    def test_an_answer_that_comes_after_the_end_starts_nothing(self) -> None:
+        broker = self.checked()
+        broker.seeker.seek(Purpose.START)
+        broker.seeker.cease()
+        self.looks.pop().callback(True)
+        broker.writer.run()
+        self.assertEqual((broker.seeker.state, broker.record.sequence), ("passive", 3))
 
 
 class OwnDataTests(SeekingCase):

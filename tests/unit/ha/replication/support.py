@@ -179,6 +179,9 @@ class Node:
             addresses=[],
         )
 
+    network_watch: Any = None
+    """The network check of the next start."""
+
     def start(self) -> Node:
         configuration = self.configuration()
         self.network.started.append(self)
@@ -192,6 +195,7 @@ class Node:
             lambda name: open_side(configuration, name, Path(), runtime),
             nullcontext(),
             lambda function: process.call_later(0, function),
+            self.network_watch and self.network_watch.look,
         )
         self.activation: Any = make_activation(configuration, outside)
         parts = make_parts(
@@ -202,6 +206,7 @@ class Node:
             entropy=self._entropy.randbytes,
             make_runtime=lambda: runtime,
             make_listeners=lambda server: Acceptors(server, self.network, self.port),
+            network=self.network_watch,
         )
         settings = BrokerSettings(configuration, Path("/"))
         self.life = BrokerLife(settings, parts, self.failures.append, self._stop_wanted, self._activated)

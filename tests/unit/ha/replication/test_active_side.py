@@ -2,8 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from mqbroker.config.model.cluster import ReplicationConfiguration, ScaleDownConfiguration
-from tests.unit.ha.replication.support import PairCase
+from tests.unit.ha.replication.support import Node, PairCase
+
+
+class HoldBackTests(PairCase):
+    def passive_after(self, stop_of: Callable[[Node], object]) -> bool:
+        """Does the replica of a pair that cannot go on without the word of its primary stay passive?"""
+        primary, backup = self.pair(quorum_size=2)
+        stop_of(primary)
+        self.run_for(15)
+        self.assertEqual(primary.state, "stopped")
+        return backup.state == "passive"
+
+    def test_an_orderly_stop_gives_the_replica_the_word(self) -> None:
+        self.assertFalse(self.passive_after(lambda primary: primary.stop()))
+
+    def test_one_that_holds_back_leaves_it_to_the_proof(self) -> None:
+        def isolated(primary: Node) -> None:
+            primary.activation.hold_back()
+            primary.stop()
+
+        self.assertTrue(self.passive_after(isolated))
 
 
 class VotersTests(PairCase):

@@ -74,7 +74,7 @@ class Node:
         self.stops_wanted = 0
         self.activations = 0
         self.writers: list[WriterInTurns] = []
-        activation = SharedStoreActivation(policy, timeout_ms, self.clock, random.Random(seed).randbytes, self.presence)
+        self.activation = activation = SharedStoreActivation(policy, timeout_ms, self.clock, random.Random(seed).randbytes, self.presence)
         parts = make_parts(
             self.clock,
             self.files,
@@ -149,6 +149,31 @@ class NodeCase(SynchronousTestCase):
 
     def byte(self) -> bytes:
         return NodeLock(self.disk, "/data/journal").state()
+
+
+class HoldBackTests(NodeCase):
+    """An orderly stop after which the broker comes back."""
+
+    def test_a_primary_leaves_its_backup_passive_whatever_is_configured(self) -> None:
+        first = self.node(primary(failover_on_shutdown=True))
+        second = self.node(backup())
+        first.activation.hold_back()
+        self.assertTrue(first.stop())
+        second.run(5.0)
+        self.assertEqual((second.state, self.byte()), ("passive", STATE_PAUSED))
+        first.life.start()
+        first.run(1.0)
+        self.assertEqual(first.state, "active")
+
+    def test_an_active_backup_can_come_back_without_its_primary(self) -> None:
+        self.node(primary()).files.lose_locks()
+        second = self.node(backup())
+        self.assertEqual(second.state, "active")
+        second.activation.hold_back()
+        self.assertTrue(second.stop())
+        second.life.start()
+        second.run(1.0)
+        self.assertEqual(second.state, "active")
 
 
 class TakeoverTests(NodeCase):
