@@ -9,6 +9,7 @@ from mqbroker.server.cluster_port import CopyFigures
 from mqbroker.server.observation.metrics import render
 from mqclient.wire import packets as wire
 from tests.unit.ha.replication.support import PairCase, alone, created
+from tests.unit.node.test_life_network import KnownNetwork
 from tests.unit.server.support import Session
 
 NOTHING_YET = CopyFigures(0, False, None, None)
@@ -17,6 +18,29 @@ NOTHING_YET = CopyFigures(0, False, None, None)
 def acknowledged(session: Session) -> int:
     """How many of the sends that asked for it were answered since the last call."""
     return sum(isinstance(packet, wire.NullResponse) for packet in session.take())
+
+
+class NetworkCheckTests(PairCase):
+    def test_a_replica_that_reaches_nobody_does_not_take_over_and_raises_no_sequence(self) -> None:
+        """A pair alone has no other proof than that its primary is gone, which a replica that is cut off believes, too."""
+        primary = self.node("primary", 1, 2, policy=ReplicationConfiguration(False)).start()
+        backup = self.node("backup", 2, 1, policy=ReplicationConfiguration(True))
+        backup.network_watch = watch = KnownNetwork()
+        backup.start()
+        self.run_until(lambda: primary.state == "active" and primary.replica_state == "in sync")
+        watch.answers = False
+        primary.kill()
+        self.run_for(20)
+        self.assertEqual((backup.state, backup.record.sequence), ("passive", 1))
+        watch.isolated("nobody answers")
+        self.run_for(1)
+        self.assertEqual(backup.state, "stopped")
+        watch.answers = True
+        watch.reachable()
+        primary.start()
+        self.run_until(lambda: primary.state == "active" and primary.replica_state == "in sync")
+        primary.kill()
+        self.run_until(lambda: backup.state == "active")
 
 
 class PairingTests(PairCase):
