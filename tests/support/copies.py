@@ -198,9 +198,12 @@ class CopyProcess(Process):
 
     # --- the owner of a search
 
-    def begin_seeking(self) -> None:
+    def begin_seeking(self) -> Deferred[None]:
         self.listens = True
         self.leave_session()
+        ready: Deferred[None] = Deferred()
+        self.call_later(self.world.delay(), ready.callback, None)
+        return ready
 
     def end_clients(self) -> None:
         self.is_loaded = False

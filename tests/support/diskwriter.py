@@ -23,6 +23,8 @@ class SimulatedDiskWriter:
         self._closed = False
         self._step = 0
         """How many steps of the oldest batch have run."""
+        self._works = False
+        """Does a step run?"""
 
     def submit(self, steps: Sequence[Step], done: Done) -> None:
         self._batches.append((steps, done))
@@ -37,6 +39,18 @@ class SimulatedDiskWriter:
             steps, _ = self._batches.popleft()
             run_steps(steps[self._step :])
             self._step = 0
+
+    def run_beside(self) -> None:
+        """Do what was submitted now, while the loop is in the middle of something, as a thread may; the loop hears of it later.
+
+        Without effect while a step runs: there is one thread.
+        """
+        if not self._works:
+            begun = self._step
+            self._step = 0
+            for number, (steps, done) in enumerate(self._batches):
+                run_steps(steps[0 if number else begun :])
+                self._batches[number] = ((), done)
 
     @property
     def waiting(self) -> int:
@@ -60,7 +74,9 @@ class SimulatedDiskWriter:
         if self._closed:
             return
         steps, done = self._batches[0]
+        self._works = True
         error = run_steps(steps[self._step : self._step + 1])
+        self._works = False
         self._step += 1
         assert self._clock is not None
         if error is None and self._step < len(steps):

@@ -62,9 +62,12 @@ class Purpose(Enum):
 class Owner(Protocol):
     """The broker around a copy.  No method may raise.  The seeker may be asked for the next thing from within any of them."""
 
-    def begin_seeking(self) -> None:
+    def begin_seeking(self) -> Deferred[None]:
         """A replica answers its active broker no more, from this call on, and leaves it.  Acceptors are opened for HA packets of brokers
-        only: any other connection ends at its first packet.  An active broker is not asked for this before :meth:`end_clients`."""
+        only: any other connection ends at its first packet.  An active broker is not asked for this before :meth:`end_clients`.
+
+        The result fires once the voters can be told: after everything that was received is written.  Until then nobody is asked.
+        """
 
     def end_clients(self) -> None:
         """An active broker was without proof for too long: its connections end without answers, and its activity is over.

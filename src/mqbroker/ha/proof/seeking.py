@@ -71,9 +71,10 @@ def not_met(failure: Failure) -> None:
 class Seeker:
     """One copy of the node ``node_id``.  It lives as long as its broker, over several activations.
 
-    ``voters`` gives the list of voters as this copy has it (``mqbroker.ha.proof.voters``), also of a copy that is not active; it may not
-    raise.  ``connector`` is the own connector in the form that Java voters answer with.  ``network_answers`` asks the places of the network
-    check: unless one of them answers a passive copy seeks no proof, as it may be this copy that is cut off.  None: there is no such check.
+    ``voters`` gives the list of voters as this copy has it (``mqbroker.ha.proof.voters``), also of a copy that seeks to be active; it may
+    not raise.  ``connector`` is the own connector in the form that Java voters answer with.  ``network_answers`` asks the places of the
+    network check: unless one of them answers a passive copy seeks no proof, as it may be this copy that is cut off.  None: there is no such
+    check.
     """
 
     def __init__(
@@ -122,6 +123,8 @@ class Seeker:
         """Callers that wait until this copy has given itself up."""
         self._timer: Cancellable | None = None
         self._lapse: Cancellable | None = None
+        self._ready: Deferred[None] = succeed(None)
+        """Fires once the voters can be told."""
         self._asked: Deferred[Any] = succeed(None)
         """The answer of the other copy."""
         self._visit: Deferred[Any] = succeed(None)
@@ -192,7 +195,7 @@ class Seeker:
         if self._serving:
             self._lapse = self._clock.call_later(LAPSE_SECONDS, self._end_serving)
         else:
-            self._owner.begin_seeking()
+            self._ready = self._owner.begin_seeking()
         self._machine.seek()
 
     def cease(self) -> None:
@@ -268,10 +271,15 @@ class Seeker:
 
     def ask_other(self) -> None:
         self._state = asking.name
+        self._step = step = object()
+        self._ready.addCallback(lambda _: self._begin_asking(step))
+
+    def _begin_asking(self, step: object) -> None:
+        if step is not self._step:
+            return
         if self._serving or self._network_answers is None:
             self._ask_others()
         else:
-            self._step = step = object()
             self._network_answers().addCallback(partial(self._network_asked, step))
 
     def _network_asked(self, step: object, answers: bool) -> None:

@@ -41,6 +41,9 @@ if TYPE_CHECKING:
     from mqbroker.storage.settings import StoreSettings
     from mqclient.wire.primitives import TransportConfiguration
 
+NOT_READ = ("nobody",)
+"""Voters that never answer."""
+
 log = Logger(namespace="mqbroker.ha")
 
 
@@ -102,6 +105,8 @@ class ReplicationActivation:
         """The present activation ends now, and the search for the proof does not."""
         self._closing: Deferred[None] = succeed(None)
         """Completes when the files of the replica are closed."""
+        self._kept: Sequence[str] = NOT_READ
+        """The voters, as this copy had them when it began to seek or was active last."""
 
     # --- the activation
 
@@ -212,6 +217,7 @@ class ReplicationActivation:
 
     def leave(self) -> None:
         """The broker begins an orderly stop."""
+        self._kept = self._voters()
         self._active.leave()
 
     def hand_over(self) -> None:
@@ -231,10 +237,28 @@ class ReplicationActivation:
 
     # --- the owner of the proof
 
-    def begin_seeking(self) -> None:
+    def begin_seeking(self) -> Deferred[None]:
         self._closing = self._passive.close_files()
-        if self._own.keeper is not None and self._own.keeper.record.other is not None:
-            self._take_brokers()
+        if self._own.keeper is None or self._own.keeper.record.other is None:
+            return succeed(None)
+        self._take_brokers()
+        return self._read_voters()
+
+    def _read_voters(self) -> Deferred[None]:
+        """The disk writer reads them: it may be still busy with what the active broker has sent last."""
+        own = self._own
+        known: Deferred[None] = Deferred()
+        found: list[Sequence[str]] = []
+
+        def done(error: Exception | None) -> None:
+            if error is not None:
+                self.failed(f"the voters of this node cannot be read: {error}")
+                return
+            [self._kept] = found
+            known.callback(None)
+
+        own.submit([lambda: found.append(kept_voters(own.inner, own.settings))], done)
+        return known
 
     def _take_brokers(self) -> None:
         if self._candidate is not None:
@@ -242,6 +266,7 @@ class ReplicationActivation:
 
     def end_clients(self) -> None:
         if self._candidate is not None:
+            self._kept = self._voters()
             self._keeps_seeking = True
             self._candidate.start_again(self._own.folder.node_id, self._register)
             self._keeps_seeking = False
@@ -306,13 +331,7 @@ class ReplicationActivation:
         return None if backup is None else backup.ask(handler, question)
 
     def _voters(self) -> Sequence[str]:
-        if self._active.voters is not None:
-            return self._active.voters.members
-        try:
-            return kept_voters(self._own.inner, self._own.settings)
-        except (StorageError, OSError, ValueError) as error:
-            self.failed(f"the voters of this node cannot be read: {error}")
-            return ("nobody",)
+        return self._kept if self._active.voters is None else self._active.voters.members
 
     def _is_java(self, node_id: str) -> bool:
         return self._network.is_java(node_id)

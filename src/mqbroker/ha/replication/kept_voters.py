@@ -12,7 +12,10 @@ from mqclient.storageformat.replay import State
 
 
 def kept_voters(file_system: FileSystem, settings: StoreSettings) -> tuple[str, ...]:
-    """Reads the bindings only.  Raises JournalDamagedError, StorageFormatError, ValueError for a list that cannot be read, OSError."""
+    """A step of the disk writer: the files must not change meanwhile.
+
+    Raises JournalDamagedError, StorageFormatError, ValueError for a list that cannot be read, OSError.
+    """
     state = State()
     bindings = find_images(file_system, settings.journal_directory, settings.bindings_directory).bindings
     for segment, record in bindings.records():

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import Deferred, succeed
 from twisted.logger import capturedLogs, formatEvent
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -41,6 +41,7 @@ class Broker:
         self.disk.make_directory(FOLDER)
         self.writer = SimulatedDiskWriter()
         self.told: list[Any] = []
+        self.ready: Deferred[None] = succeed(None)
         self.asked: list[tuple[str, str, bytes, Deferred[bytes]]] = []
         self.voter_stores: list[Any] = []
         self.keeper = CopyKeeper(self.disk, FOLDER, open_record(self.disk, FOLDER, lambda: record), self.writer.submit, self.failed)
@@ -57,8 +58,9 @@ class Broker:
 
     # the owner
 
-    def begin_seeking(self) -> None:
+    def begin_seeking(self) -> Deferred[None]:
         self.told.append("begin seeking")
+        return self.ready
 
     def end_clients(self) -> None:
         self.told.append("end clients")
@@ -243,6 +245,22 @@ class OwnDataTests(SeekingCase):
         broker.writer.run()
         self.assertEqual([each[0] for each in broker.told if isinstance(each, tuple)], ["failed"])
         self.assertFalse(broker.seeker.alone)
+
+    def test_nobody_is_asked_before_the_voters_can_be_told(self) -> None:
+        broker = self.broker(("v1",))
+        broker.ready = Deferred()
+        broker.seeker.seek(Purpose.START)
+        self.assertEqual((broker.asked, broker.seeker.standing.activity), ([], Activity.SEEKING))
+        broker.ready.callback(None)
+        self.assertEqual(len(broker.asked), 1)
+
+    def test_a_search_that_ceases_before_the_voters_can_be_told_asks_nobody(self) -> None:
+        broker = self.broker(("v1",))
+        ready = broker.ready = Deferred()
+        broker.seeker.seek(Purpose.START)
+        broker.seeker.cease()
+        ready.callback(None)
+        self.assertEqual((broker.asked, broker.seeker.standing.activity), ([], Activity.PASSIVE))
 
     def test_data_that_are_incomplete_never_become_active(self) -> None:
         for state in (CopyState.INCOMPLETE, CopyState.GIVEN_UP):

@@ -16,6 +16,7 @@ from mqbroker.config.instance.broker_settings import BrokerSettings
 from mqbroker.config.model.cluster import ClusterConnectionConfiguration, ReplicationConfiguration, ScaleDownConfiguration
 from mqbroker.config.model.configuration import Configuration, QueueConfiguration
 from mqbroker.ha.proof.copy_record import CopyRecord, read_record
+from mqbroker.ha.replication.kept_voters import kept_voters
 from mqbroker.node.activation import Surroundings, make_activation
 from mqbroker.node.life import BrokerLife
 from mqbroker.node.parts import StartError
@@ -137,7 +138,7 @@ class Acceptors:
 
 
 class Node:
-    """One broker on a disk of its own, which may lose its process and come back."""
+    """One broker on a disk of its own, which may lose its process and come back.  ``settings`` are further ones of its configuration."""
 
     def __init__(
         self,
@@ -147,6 +148,7 @@ class Node:
         others: dict[str, str],
         policy: ReplicationConfiguration | None,
         scale_down: ScaleDownConfiguration | None = None,
+        **settings: Any,
     ) -> None:
         self.network = network
         self.clock = network.clock
@@ -159,6 +161,9 @@ class Node:
         self.others = others
         self.policy = policy
         self.scale_down = scale_down
+        self.settings = settings
+        self.write_seconds = 0.0
+        """How long the disk takes for one step."""
         self._entropy = random.Random(f"entropy of {name}")
         self.life: BrokerLife
         self.writers: list[WriterInTurns] = []
@@ -177,6 +182,7 @@ class Node:
             connectors=connectors,
             cluster_connections=[connection],
             addresses=[],
+            **self.settings,
         )
 
     network_watch: Any = None
@@ -214,7 +220,7 @@ class Node:
         return self
 
     def _make_writer(self, in_turn: Any) -> WriterInTurns:
-        self.writers.append(WriterInTurns(in_turn, self.process))
+        self.writers.append(WriterInTurns(in_turn, self.process, lambda: self.write_seconds))
         return self.writers[-1]
 
     def _stop_wanted(self) -> None:
@@ -243,6 +249,11 @@ class Node:
     def record_node(self) -> str | None:
         """The node id on the disk."""
         return NodeLock(self.disk, FOLDER).node_id()
+
+    @property
+    def kept_voters(self) -> tuple[str, ...]:
+        """The list on the disk."""
+        return kept_voters(self.disk, self.activation._own.settings)
 
     @property
     def replica_state(self) -> str:
@@ -311,7 +322,7 @@ class PairCase(SynchronousTestCase):
         self.nodes: list[Node] = []
 
     def node(self, name: str, port: int, *others: int, **settings: Any) -> Node:
-        """``settings`` are those of :class:`Node`: ``policy``, ``scale_down``."""
+        """``settings`` are those of :class:`Node`: ``policy``, ``scale_down``, and those of its configuration."""
         settings.setdefault("policy", None)
         node = Node(self.network, name, str(port), {f"to{each}": str(each) for each in others}, **settings)
         self.nodes.append(node)

@@ -134,6 +134,46 @@ class TakeoverTests(PairCase):
         self.assertLess(seconds, 3)
         self.assertEqual((backup.messages(), backup.record.sequence, backup.life.active.store.node_id), (3, 2, primary.record_node))
 
+    def test_a_backup_takes_over_while_its_disk_repeats_what_the_dead_primary_has_written_last(self) -> None:
+        voter = self.node("voter", 3, 1, 2).start()
+        primary = self.node("primary", 1, 2, 3, policy=ReplicationConfiguration(False), journal_file_size=16384).start()
+        backup = self.node("backup", 2, 1, 3, policy=ReplicationConfiguration(True, retry_replication_wait=200)).start()
+        self.run_until(lambda: primary.state == "active" and primary.replica_state == "in sync")
+        self.run_until(lambda: primary.activation._voters() == (voter.record_node,))
+        session = primary.client()
+        session.send(created("q"))
+        for number in range(300):
+            session.publish(reply=True, number=number)
+        self.run_for(0.5)
+        segments = self.segments(primary)
+        backup.write_seconds = 0.05
+        messaging = primary.life.active.messaging
+        messaging.core.turn.run(messaging.removal.purge, messaging.core.queues["q"])
+        for _ in range(100):
+            session.publish(reply=True)
+        self.run_until(lambda: segments[0] not in self.segments(primary))
+        for _ in range(10):
+            session.publish(reply=True)
+            self.run_for(0.01)
+        self.assertIn(segments[0], self.segments(backup))
+        read = backup.disk.read
+
+        def read_beside_the_thread(path: str, offset: int = 0, size: int = -1) -> bytes:
+            """The thread writes while this reads, and so the end of what is read may be later than its beginning."""
+            before = read(path, offset, size)
+            backup.writers[-1].run_beside()
+            after = read(path, offset, size)
+            same = next((at for at, (left, right) in enumerate(zip(before, after, strict=False)) if left != right), len(before))
+            return before[: same + 1] + after[same + 1 :]
+
+        backup.disk.read = read_beside_the_thread  # type: ignore[method-assign]
+        primary.kill()
+        self.run_until(lambda: backup.state == "active")
+        self.assertEqual((backup.failures, backup.messages()), ([], 110))
+
+    def segments(self, node: object) -> list[str]:
+        return [name for name in self.names(node) if name.startswith("mqbroker-data")]
+
     def test_an_orderly_stop_lets_the_backup_take_over_at_once(self) -> None:
         primary, backup = self.pair()
         self.send()

@@ -36,10 +36,19 @@ class VotersTests(PairCase):
         self.run_until(lambda: primary.state == "active" and primary.replica_state == "in sync")
         self.run_until(lambda: primary.activation._voters() == (voter.record_node,))
         self.run_for(1)
-        self.assertEqual(backup.activation._voters(), (voter.record_node,))
+        self.assertEqual(backup.kept_voters, (voter.record_node,))
         primary.kill()
         self.run_until(lambda: backup.state == "active")
         self.assertEqual(backup.record.sequence, 2)
+
+    def test_a_broker_that_stops_keeps_the_list_without_reading_what_it_writes(self) -> None:
+        voter = self.node("voter", 3, 1).start()
+        primary = self.node("primary", 1, 3, policy=ReplicationConfiguration(False)).start()
+        self.run_until(lambda: primary.state == "active" and primary.activation._voters() == (voter.record_node,))
+        primary.disk.fail("read", OSError("nobody may read"))
+        primary.activation.leave()
+        self.assertEqual(primary.activation._voters(), (voter.record_node,))
+        self.assertEqual((primary.failures, primary.disk.failures), ([], 0))
 
     def test_a_voter_that_has_scaled_down_is_none_any_more(self) -> None:
         voter = self.node("voter", 3, 1, 2, scale_down=ScaleDownConfiguration(connectors=("to1",))).start()
@@ -55,4 +64,4 @@ class VotersTests(PairCase):
         self.run_for(1)
         # An orderly stop alone changes nothing: the broker comes back.
         self.assertEqual(primary.activation._voters(), (other.record_node,))
-        self.assertEqual(backup.activation._voters(), (other.record_node,))
+        self.assertEqual(backup.kept_voters, (other.record_node,))
