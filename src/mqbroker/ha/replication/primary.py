@@ -87,6 +87,7 @@ class ReplicatedPrimary:
         self._proof_wanted = proof_wanted
         self._failback = failback
         self._stopping = False
+        self._over = False
 
     def start(self) -> None:
         """Take replicas from now on."""
@@ -158,7 +159,11 @@ class ReplicatedPrimary:
         if not proof_needed:
             self.replica = None
         elif not self._stopping:
-            self._clock.call_later(0, self._proof_wanted)
+            self._clock.call_later(0, self._want_proof)
+
+    def _want_proof(self) -> None:
+        if not self._over:
+            self._proof_wanted()
 
     def go_on(self) -> None:
         """No other copy is or can become active: what has waited is answered."""
@@ -210,7 +215,7 @@ class ReplicatedPrimary:
 
     def stop(self) -> None:
         """The activation is over."""
-        self._stopping = True
+        self._stopping = self._over = True
         replica = self.replica
         if replica is not None:
             replica.end("this broker is not active any more")

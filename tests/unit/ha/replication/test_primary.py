@@ -1,4 +1,4 @@
-"""Who is taken as a replica, and who is not."""
+"""Who is taken as a replica, who is not, and what its loss brings about."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from mqbroker.ha.proof.copy_record import CONNECTOR_SIZE_MAX
+from mqbroker.ha.proof.seeking_machine import passive
 from mqbroker.ha.replication.packets import VERSION, Hello, packet_frame
 from mqclient.wire import packets as wire
 from mqclient.wire.frames import CLUSTER_CHANNEL, REPLICATION_CHANNEL
@@ -70,3 +71,15 @@ class RegistrationTests(PairCase):
         other.send(wire.NullResponse(), REPLICATION_CHANNEL)
         self.assertTrue(other.transport.aborted)
         self.assertEqual(self.primary.state, "active")
+
+
+class LossTests(PairCase):
+    def test_a_broker_that_has_just_ended_its_activity_seeks_no_proof(self) -> None:
+        primary, backup = self.pair()
+        before = primary.record
+        seeker = primary.activation._own.seeker
+        backup.kill()
+        primary.activation.primary.replica.end("it has died")
+        primary.activation.cease()
+        self.run_for(10)
+        self.assertEqual((seeker.state, primary.record), (passive.name, before))
