@@ -37,7 +37,7 @@ class Candidate(Protocol):
         """Another broker is to be active: it stops in order, and then seeks its activation once more if ``again``."""
 
     def start_again(self, node_id: str, register: Callable[[ClusterChannel], object]) -> None:
-        """An active broker acknowledges and writes nothing more, and then seeks its activation once more, unless it stops anyway.
+        """An active broker acknowledges and writes nothing more, and then seeks its activation once more; one that stops ends at once.
 
         Its acceptors go over without a gap to what :meth:`take_brokers` says.
         """

@@ -220,18 +220,25 @@ class BrokerLife:
             self._machine.stop()
 
     def start_again(self, node_id: str, register: Callable[[ClusterChannel], object]) -> None:
-        """End at once, without answers, and seek to be active anew; a broker that is not active, or stops already, goes on as it is.
+        """End at once, without answers, and seek to be active anew; a broker that waits for the last clients of its stop only ends at once.
 
         Its acceptors stay open as those of :meth:`take_brokers`.
         """
-        if self._machine.state() == active.name:
-            era = self._era
+        era = self._era
+        if self._machine.state() == leaving.name:
+            # The search for the proof, which goes on after the end of an activation, does not after a stop.
+            self._parts.clock.call_later(0, self._end_leaving, era)
+        elif self._machine.state() == active.name:
             server, listeners = self._waiting_server(node_id, register), self.active.listeners
             listeners.serve(server)
             self._waiting_listeners = server, listeners
             self._machine.step_back()
             closed: Deferred[Any] = gatherResults(self._closing, consumeErrors=True)
             closed.addBoth(lambda _: self._parts.clock.call_later(0, self._stepped_back, era))
+
+    def _end_leaving(self, era: object) -> None:
+        if era is self._era:
+            self._machine.fail()
 
     def _stepped_back(self, era: object) -> None:
         if era is self._era:

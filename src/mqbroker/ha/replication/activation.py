@@ -60,7 +60,7 @@ class Candidate(Protocol):
         """Another broker is to be active: stop in order, and then seek once more if ``again``."""
 
     def start_again(self, node_id: str, register: Callable[[ClusterChannel], object]) -> None:
-        """If it is active: acknowledge nothing more, write nothing more, and seek once more, unless it stops anyway.
+        """If it is active: acknowledge nothing more, write nothing more, and seek once more; if it stops already, end that at once.
 
         Its acceptors go over without a gap to what :meth:`take_brokers` says.
         """
@@ -99,7 +99,7 @@ class ReplicationActivation:
         self._own = own = OwnCopy(clock)
         self._network: ProofNetwork
         self._candidate: Candidate | None = None
-        self._active = ActiveSide(policy, own, clock, call, self.answer, self._fail_back, self._is_java)
+        self._active = ActiveSide(policy, own, clock, call, self.answer, self._fail_back, self._is_java, self.end_clients)
         self._passive = PassiveSide(policy, own, clock, call, self.answer, self.refused, self._renamed)
         self._keeps_seeking = False
         """The present activation ends now, and the search for the proof does not."""

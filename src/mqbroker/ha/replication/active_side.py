@@ -36,7 +36,8 @@ log = Logger(namespace="mqbroker.ha")
 
 class ActiveSide:
     """``answer`` answers questions of the proof, and ``fail_back`` is called when the replica is to be active again.  ``is_java`` says
-    whether a voter is a Java broker.  ``call`` lets another thread call on the loop.
+    whether a voter is a Java broker.  ``call`` lets another thread call on the loop.  ``end_clients`` is called when a broker that stops
+    can answer durable work no more.
     """
 
     def __init__(
@@ -48,6 +49,7 @@ class ActiveSide:
         answer: Callable[[str, bytes], Deferred[bytes]],
         fail_back: Callable[[], object],
         is_java: Callable[[str], bool],
+        end_clients: Callable[[], object],
     ) -> None:
         self.primary: ReplicatedPrimary | None = None
         """None while this broker is passive."""
@@ -64,6 +66,7 @@ class ActiveSide:
         self._answer = answer
         self._fail_back = fail_back
         self._is_java = is_java
+        self._end_clients = end_clients
         self._visiting: Deferred[Any] = succeed(None)
         """The visit to another broker that is active as this node."""
 
@@ -90,6 +93,7 @@ class ActiveSide:
             self._answer,
             partial(seeker.seek, Purpose.GO_ON),
             self._fail_back,
+            self._end_clients,
         )
         self.topology = connection.topology
         self.primary.start()

@@ -60,6 +60,7 @@ class ReplicatedPrimary:
 
     ``connection`` is the cluster connection of the pair.  ``proof_wanted()`` is called when the broker may go on only with a proof;
     :meth:`go_on` tells that it is there.  ``failback()`` is called when a primary that is back has all data, and is to be active again.
+    ``end_clients()`` is called when the replica is lost in an orderly stop: the broker can answer durable work no more, and ends at once.
     """
 
     def __init__(
@@ -73,6 +74,7 @@ class ReplicatedPrimary:
         answer: Callable[[str, bytes], Deferred[bytes]],
         proof_wanted: Callable[[], object],
         failback: Callable[[], object],
+        end_clients: Callable[[], object],
     ) -> None:
         self.replica: Replica | None = None
         """The present one; also one that was given up, as long as its word may be the proof."""
@@ -86,6 +88,7 @@ class ReplicatedPrimary:
         self._answer = answer
         self._proof_wanted = proof_wanted
         self._failback = failback
+        self._end_clients = end_clients
         self._stopping = False
         self._over = False
 
@@ -158,11 +161,16 @@ class ReplicatedPrimary:
             topology.activated(replace(member, backup=None), self._clock.wall_ms())
         if not proof_needed:
             self.replica = None
-        elif not self._stopping:
-            self._clock.call_later(0, self._want_proof)
+        else:
+            self._clock.call_later(0, self._unproven)
 
-    def _want_proof(self) -> None:
-        if not self._over:
+    def _unproven(self) -> None:
+        """A replica that may be complete has gone.  A broker that stops lets it go on, and waits no longer for clients it cannot answer."""
+        if self._over:
+            return
+        if self._stopping:
+            self._end_clients()
+        else:
             self._proof_wanted()
 
     def go_on(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+from mqbroker.config.model.cluster import ReplicationConfiguration
 from mqbroker.ha.proof.copy_record import CONNECTOR_SIZE_MAX
 from mqbroker.ha.proof.seeking_machine import passive
 from mqbroker.ha.replication.packets import VERSION, Hello, packet_frame
@@ -12,7 +13,7 @@ from mqclient.wire import packets as wire
 from mqclient.wire.frames import CLUSTER_CHANNEL, REPLICATION_CHANNEL
 from mqclient.wire.primitives import TransportConfiguration
 from tests.unit.cluster.support import connector
-from tests.unit.ha.replication.support import Node, PairCase, alone
+from tests.unit.ha.replication.support import Node, PairCase, alone, created
 from tests.unit.server.support import Peer
 
 
@@ -83,3 +84,48 @@ class LossTests(PairCase):
         primary.activation.cease()
         self.run_for(10)
         self.assertEqual((seeker.state, primary.record), (passive.name, before))
+
+    def test_one_that_is_lost_in_a_graceful_stop_goes_on_and_clients_are_let_go(self) -> None:
+        primary, backup = self.in_stop()
+        for link in self.network.links:
+            link.cut()
+        self.run_for(2)
+        self.assertEqual((primary.state, backup.state, self.session.peer.transport.closed), ("stopped", "active", True))
+        self.assertEqual((primary.failures, backup.failures), ([], []))
+
+    def test_one_that_has_died_in_a_graceful_stop_leaves_no_client_without_answers(self) -> None:
+        primary, backup = self.in_stop()
+        backup.kill()
+        self.run_for(1)
+        self.assertEqual((primary.state, primary.record.shared), ("stopped", True))
+        self.assertTrue(self.stopped.called and self.session.peer.transport.closed)
+
+    def test_a_graceful_stop_without_proof_ends_as_soon_as_connections_would(self) -> None:
+        primary, backup = self.graceful(quorum_size=2)
+        session = primary.client()
+        backup.kill()
+        self.run_for(1)
+        stopped = primary.stop()
+        self.run_for(2)
+        self.assertEqual((primary.state, session.peer.transport.closed), ("leaving", False))
+        self.run_for(4)
+        self.assertEqual((primary.state, session.peer.transport.closed, stopped.called), ("stopped", True, True))
+
+    def in_stop(self) -> tuple[Node, Node]:
+        """The primary waits for its last client, which has sent something."""
+        primary, backup = self.graceful()
+        self.session = session = primary.client()
+        session.send(created("q"))
+        self.run_for(0.1)
+        self.stopped = primary.stop()
+        session.publish(reply=True)
+        self.run_for(1)
+        self.assertEqual((primary.state, backup.state, self.session.peer.transport.closed), ("leaving", "passive", False))
+        return primary, backup
+
+    def graceful(self, **policy: Any) -> tuple[Node, Node]:
+        """A pair whose primary waits for its clients when it stops."""
+        primary = self.node("primary", 1, 2, policy=ReplicationConfiguration(False, **policy), graceful_shutdown_enabled=True).start()
+        backup = self.node("backup", 2, 1, policy=ReplicationConfiguration(True, retry_replication_wait=200)).start()
+        self.run_until(lambda: primary.replica_state == "in sync")
+        return primary, backup
