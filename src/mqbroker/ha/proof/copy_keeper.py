@@ -48,7 +48,7 @@ class CopyKeeper:
         self._failed = failed
         self._next = record
         self.in_sync = False
-        """Have these data become complete in this life, and has nobody gone on without them since, as far as known?"""
+        """Have these data become complete in this life, and has nobody gone on without them since, as far as known?  As :attr:`latest`."""
         self._copying: Copying | None = None
         self._broken = False
 
@@ -91,11 +91,8 @@ class CopyKeeper:
     def complete(self, copying: Copying, sequence: int, other: OtherCopy) -> Deferred[CopyRecord]:
         if copying is not self._copying:
             return fail(CopyStateError("this copy was given up, or another one has begun since"))
-        return self._change(lambda record: record.completed(sequence, other)).addCallback(partial(self._completed, copying))
-
-    def _completed(self, copying: Copying, record: CopyRecord) -> CopyRecord:
-        self.in_sync = copying is self._copying
-        return record
+        self.in_sync = True
+        return self._change(lambda record: record.completed(sequence, other))
 
     def _change(self, change: Callable[[CopyRecord], CopyRecord]) -> Deferred[CopyRecord]:
         try:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from twisted.python.failure import Failure
 
     from mqbroker.config.model.cluster import ReplicationConfiguration
+    from mqbroker.ha.proof.copy_keeper import CopyKeeper
     from mqbroker.messaging.ports import Clock, Store
     from mqbroker.server.server import Server
     from mqbroker.server.transport.cluster_channel import ClusterChannel
@@ -117,12 +118,13 @@ class ReplicationActivation:
     @property
     def state(self) -> str:
         """The present wait of a passive broker, in few words."""
-        if self._own.keeper is None or self._own.seeker is None:
+        keeper = self._own.keeper
+        if keeper is None or self._own.seeker is None:
             return ""
-        record = self._own.keeper.record
+        record = keeper.record
         if self._own.seeker.state != passive.name:
             return f"{self.role}, {self._own.seeker.state}, sequence {record.sequence}"
-        copied = "following nobody" if self._taken is None else "in sync" if self._own.keeper.in_sync else f"{self._taken >> 20} MiB copied"
+        copied = "following nobody" if self._taken is None else "in sync" if self._in_sync(keeper) else f"{self._taken >> 20} MiB copied"
         return f"{self.role}, {record.state.value}, sequence {record.sequence}, {copied}"
 
     @property
@@ -131,9 +133,14 @@ class ReplicationActivation:
             return None
         sequence = self._own.keeper.record.sequence
         if self.primary is None:
-            return CopyFigures(sequence, self._own.keeper.in_sync, self._taken, None)
+            return CopyFigures(sequence, self._in_sync(self._own.keeper), self._taken, None)
         progress = self.primary.progress
         return CopyFigures(sequence, self.primary.is_replica_in_sync, *((None, None) if progress is None else progress))
+
+    @staticmethod
+    def _in_sync(keeper: CopyKeeper) -> bool:
+        """Is this replica in sync, and does its disk say so?"""
+        return keeper.in_sync and keeper.record.complete
 
     @property
     def primary(self) -> ReplicatedPrimary | None:

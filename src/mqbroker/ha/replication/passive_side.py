@@ -216,7 +216,8 @@ class PassiveSide:
         if keeper is None or seeker is None or seeker.state != passive.name:
             return
         log.warn("the active broker is lost: {reason}", reason=reason)
-        if keeper.record.complete:
+        if keeper.latest.complete:
+            # Also while that is being written: the active broker has noted this copy, and finds somebody who seeks at its place.
             seeker.seek(Purpose.TAKE_OVER)
         elif self.backup is not None:
             self.backup.start()

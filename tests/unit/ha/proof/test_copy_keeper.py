@@ -62,8 +62,10 @@ class KeeperTests(SynchronousTestCase):
         return self.successResultOf(begun)
 
     def test_a_copy_becomes_complete_and_is_in_sync(self) -> None:
-        completed = self.copying().complete(4, A)
+        copying = self.copying()
         self.assertFalse(self.keeper.in_sync)
+        completed = copying.complete(4, A)
+        self.assertEqual((self.keeper.in_sync, self.keeper.record.complete, self.keeper.latest.complete), (True, False, True))
         self.writer.run()
         self.assertEqual(self.successResultOf(completed), CopyRecord("own", CopyState.COMPLETE, 4, A))
         self.assertTrue(self.keeper.in_sync)

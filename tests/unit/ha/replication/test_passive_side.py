@@ -7,7 +7,8 @@ from typing import Any
 from mqbroker.config.model.cluster import ReplicationConfiguration
 from mqbroker.ha.proof.copy_record import write_record
 from mqbroker.ha.replication import passive_side
-from tests.unit.ha.replication.support import FOLDER
+from mqbroker.ha.replication.replica_machine import completing
+from tests.unit.ha.replication.support import FOLDER, Node, PairCase, alone
 from tests.unit.ha.replication.test_one_active import OneActiveCase
 
 
@@ -32,3 +33,29 @@ class KeptTests(OneActiveCase):
         self.run_until(lambda: primary.replica_state == "in sync")
         self.assertEqual((failures, again.record.diverged), ([], False))
         self.assert_kept(again)
+
+
+class LossTests(PairCase):
+    def test_an_active_broker_that_dies_while_its_replica_notes_to_be_complete_is_followed(self) -> None:
+        primary, backup = self.completing()
+        primary.kill()
+        self.run_until(lambda: backup.state == "active")
+        self.assertEqual((backup.record.sequence, backup.failures), (2, []))
+
+    def test_an_active_broker_that_only_lost_the_connection_meanwhile_keeps_its_place(self) -> None:
+        primary, backup = self.completing()
+        for link in self.network.links:
+            link.cut()
+        self.run_until(lambda: primary.replica_state == "in sync")
+        self.assertEqual((primary.state, backup.state, backup.activations), ("active", "passive", 0))
+        self.assertEqual((primary.record.sequence, backup.record.sequence), (2, 2))
+
+    def completing(self) -> tuple[Node, Node]:
+        """The replica has everything, and its disk is not done with the record that says so."""
+        primary = alone(self)
+        backup = self.node("backup", 2, 1, policy=ReplicationConfiguration(True, retry_replication_wait=200))
+        backup.write_seconds = 0.1
+        backup.start()
+        self.run_until(lambda: primary.replica_state == completing.name)
+        self.assertFalse(backup.record.complete)
+        return primary, backup
