@@ -205,6 +205,10 @@ class CopyProcess(Process):
         self.call_later(self.world.delay(), ready.callback, None)
         return ready
 
+    def look_around(self) -> None:
+        place = self.world.rng.choice([each for each in self.world.copies if each is not self]).name
+        self.seeker.meet(place)
+
     def end_clients(self) -> None:
         self.is_loaded = False
         self.unanswered = set()

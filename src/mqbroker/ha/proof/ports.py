@@ -75,6 +75,10 @@ class Owner(Protocol):
         The store ends as it is fenced (``abort``).  Acceptors take HA packets only from now on, and the seeker goes on seeking.
         """
 
+    def look_around(self) -> None:
+        """Nobody settles a search now, and after a pause it goes on.  Another copy of the node may have become active without this one:
+        whoever finds a broker of the node lets the seeker meet it (:meth:`mqbroker.ha.proof.seeking.Seeker.meet`)."""
+
     def granted(self, sequence: int, text: str) -> None:
         """The proof is there, and ``sequence`` is durable: a broker that is active answers what has waited, any other becomes active.
 

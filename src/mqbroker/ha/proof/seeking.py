@@ -238,6 +238,18 @@ class Seeker:
 
         return met.addCallback(give_word)
 
+    def meet(self, connector: str) -> Deferred[Any]:
+        """Ask a broker of this node that is not the noted copy.  If it is active, and goes on, a search of this copy is refused."""
+        search = self._search
+
+        def met(other: Standing) -> None:
+            own = self.standing
+            goes_on = other.node_id == own.node_id and other.activity is Activity.ACTIVE and not own.preferred_to(other)
+            if goes_on and search == self._search and self._state in (each.name for each in SEEKING):
+                self._refused(f"the copy {other.copy_id}, which is active at sequence {other.sequence}, goes on", other)
+
+        return self._ask(connector, self.standing).addCallback(met).addErrback(not_met)
+
     # --- what other copies say
 
     def answer(self, question: bytes) -> Deferred[bytes]:
@@ -429,6 +441,7 @@ class Seeker:
         self._state = pausing.name
         chance = 0.5 + int.from_bytes(self._entropy(2), "big") / 65536
         self._timer = self._clock.call_later(self._rules.retry_seconds * chance, self._machine.again)
+        self._owner.look_around()
 
     def raise_sequence(self) -> None:
         self._state = raising.name

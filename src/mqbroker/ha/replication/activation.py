@@ -267,6 +267,10 @@ class ReplicationActivation:
         own.submit([lambda: found.append(kept_voters(own.inner, own.settings))], done)
         return known
 
+    def look_around(self) -> None:
+        if self.primary is None:
+            self._passive.look_around()
+
     def _take_brokers(self) -> None:
         if self._candidate is not None:
             self._candidate.take_brokers(self._own.folder.node_id, self._register)

@@ -20,12 +20,14 @@ from mqbroker.ha.replication.connectors import connector_text
 from mqbroker.ha.replication.following import Registration
 from mqbroker.storage.mirror.former import empty_folders
 from mqbroker.storage.mirror.replica_folder import ReplicaFolder
+from mqclient.protocol.topology import same_place
 
 if TYPE_CHECKING:
     from twisted.python.failure import Failure
 
     from mqbroker.config.model.cluster import ReplicationConfiguration
     from mqbroker.ha.proof.copy_keeper import Copying
+    from mqbroker.ha.replication.backup import ClusterSide
     from mqbroker.ha.replication.own_copy import OwnCopy
     from mqbroker.ha.replication.packets import Welcome
     from mqbroker.messaging.ports import Clock
@@ -71,6 +73,8 @@ class PassiveSide:
         self._call = call
         self._refused = refused
         self._renamed = renamed
+        self._looks = False
+        """Does it look for a broker that is active as its node?"""
         self._diverged = False
         """Does the journal that is put away hold messages that no other copy has?"""
 
@@ -113,6 +117,25 @@ class PassiveSide:
             self.follow()
         else:
             self._clock.call_later(REST_SECONDS, self._follow_again, backup)
+
+    def look_around(self) -> None:
+        """This copy finds no proof: meet the broker that is active as its node, if the cluster knows one."""
+        side = self._own.side
+        if side is not None and not self._looks:
+            self._looks = True
+            side.runtime.spawn(self._meet_active(side))
+
+    async def _meet_active(self, side: ClusterSide) -> None:
+        try:
+            for member in await side.members(side.places()):
+                seeker, place = self._own.seeker, member.primary
+                if seeker is None or place is None or same_place(place, side.own) or member.node_id != self._own.folder.node_id:
+                    continue
+                await seeker.meet(connector_text(place))
+        except Exception as error:  # a defect must not keep this copy from looking again
+            side.runtime.log_failure("the search for an active broker failed", error)
+        finally:
+            self._looks = False
 
     # --- other copies
 

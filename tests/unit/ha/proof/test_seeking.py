@@ -42,6 +42,7 @@ class Broker:
         self.writer = SimulatedDiskWriter()
         self.told: list[Any] = []
         self.ready: Deferred[None] = succeed(None)
+        self.looked = 0
         self.asked: list[tuple[str, str, bytes, Deferred[bytes]]] = []
         self.voter_stores: list[Any] = []
         self.keeper = CopyKeeper(self.disk, FOLDER, open_record(self.disk, FOLDER, lambda: record), self.writer.submit, self.failed)
@@ -61,6 +62,9 @@ class Broker:
     def begin_seeking(self) -> Deferred[None]:
         self.told.append("begin seeking")
         return self.ready
+
+    def look_around(self) -> None:
+        self.looked += 1
 
     def end_clients(self) -> None:
         self.told.append("end clients")
@@ -335,6 +339,32 @@ class WordTests(SeekingCase):
             broker.clock.advance(1.6)
         broker.reply(replace(THEIRS, state=CopyState.GIVEN_UP))
         self.assert_granted(broker, 4)
+
+    def test_while_it_waits_it_looks_for_another_copy_that_is_active_and_is_refused_when_it_meets_one(self) -> None:
+        for other, told in (
+            (replace(THEIRS, copy_id="third", activity=Activity.ACTIVE, noted="", search="", sequence=4), [("refused", "third")]),
+            (replace(THEIRS, copy_id="third", activity=Activity.ACTIVE, noted="", search="", sequence=4, node_id="another"), []),
+            (replace(THEIRS, copy_id="third", noted="", search="", sequence=4), []),
+            (None, []),
+        ):
+            broker = self.started()
+            broker.reply(None)
+            self.assertEqual((broker.looked, broker.seeker.state), (1, "waiting to ask again"))
+            broker.seeker.meet(OTHER.connector)
+            broker.reply(other)
+            self.assertEqual(broker.told, told)
+
+    def test_a_search_that_began_after_a_meeting_is_not_refused_by_it(self) -> None:
+        broker = self.started()
+        broker.reply(None)
+        broker.seeker.meet(OTHER.connector)
+        met = broker.asked.pop()
+        broker.seeker.cease()
+        broker.seeker.seek(Purpose.START)
+        broker.told.clear()
+        broker.asked.append(met)
+        broker.reply(replace(THEIRS, copy_id="third", activity=Activity.ACTIVE, noted="", search="", sequence=4))
+        self.assertEqual(broker.told, [])
 
     def test_one_that_gave_itself_up_can_take_that_back_only_by_the_other_ones_word(self) -> None:
         broker = self.broker(("v0",), copy_id="z", state=CopyState.GIVEN_UP)

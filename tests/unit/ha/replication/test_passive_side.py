@@ -59,3 +59,19 @@ class LossTests(PairCase):
         self.run_until(lambda: primary.replica_state == completing.name)
         self.assertFalse(backup.record.complete)
         return primary, backup
+
+
+class AnotherActiveTests(PairCase):
+    def test_a_backup_that_was_down_when_another_one_took_over_follows_that_one(self) -> None:
+        primary = self.node("primary", 1, 2, 3, policy=ReplicationConfiguration(False)).start()
+        backup = self.node("backup", 2, 1, 3, policy=ReplicationConfiguration(True, retry_replication_wait=200)).start()
+        self.run_until(lambda: primary.replica_state == "in sync")
+        backup.kill()
+        self.run_until(lambda: primary.record.sequence == 2)
+        other = self.node("other", 3, 1, 2, policy=ReplicationConfiguration(True, retry_replication_wait=200)).start()
+        self.run_until(lambda: primary.replica_state == "in sync")
+        primary.kill()
+        self.run_until(lambda: other.state == "active")
+        backup.start()
+        self.run_until(lambda: other.replica_state == "in sync")
+        self.assertEqual((other.record.sequence, backup.record.sequence, backup.failures), (3, 3, []))
