@@ -34,7 +34,8 @@ class CopyKeeper:
     """Changes the record in ``directory``.
 
     Every result fires once the change is durable, and fails with CopyStateError if it is not allowed.  When the record cannot be
-    written, ``failed`` hears the reason once, no result fires any more, and nothing is changed again.
+    written, ``failed`` hears the reason once, no result fires any more, and nothing is changed again.  Only that a copy begins may fail by
+    itself, with OSError: the data are what they were then.
     """
 
     def __init__(
@@ -50,6 +51,8 @@ class CopyKeeper:
         self.in_sync = False
         """Have these data become complete in this life, and has nobody gone on without them since, as far as known?  As :attr:`latest`."""
         self._copying: Copying | None = None
+        self._under_way = 0
+        """Results that wait for the disk."""
         self._broken = False
 
     @property
@@ -63,8 +66,14 @@ class CopyKeeper:
             return succeed(None)
         durable: Deferred[None] = Deferred()
         if not self._broken:
-            self._submit([], lambda _: None if self._broken else durable.callback(None))
+            self._under_way += 1
+            self._submit([], lambda _: self._settled(durable))
         return durable
+
+    def _settled(self, durable: Deferred[None]) -> None:
+        self._under_way -= 1
+        if not self._broken:
+            durable.callback(None)
 
     def note(self, other: OtherCopy) -> Deferred[CopyRecord]:
         return self._change(lambda record: record.noted(other))
@@ -83,7 +92,7 @@ class CopyKeeper:
     def begin_copy(self, other: OtherCopy) -> Deferred[Copying]:
         copying = self._copying = Copying(self)
         self.in_sync = False
-        return self._change(lambda record: record.begun(other)).addCallback(lambda _: copying)
+        return self._change(lambda record: record.begun(other), may_fail=True).addCallback(lambda _: copying)
 
     def put_away(self) -> Deferred[CopyRecord]:
         return self._change(CopyRecord.put_away)
@@ -94,7 +103,7 @@ class CopyKeeper:
         self.in_sync = True
         return self._change(lambda record: record.completed(sequence, other))
 
-    def _change(self, change: Callable[[CopyRecord], CopyRecord]) -> Deferred[CopyRecord]:
+    def _change(self, change: Callable[[CopyRecord], CopyRecord], may_fail: bool = False) -> Deferred[CopyRecord]:
         try:
             record = change(self._next)
         except CopyStateError as error:
@@ -105,15 +114,21 @@ class CopyKeeper:
         durable: Deferred[CopyRecord] = Deferred()
         if not self._broken:
             write = partial(write_record, self._file_system, self._directory, record)
-            self._submit([write], partial(self._written, record, durable))
+            self._under_way += 1
+            self._submit([write], partial(self._written, record, durable, may_fail))
         return durable
 
-    def _written(self, record: CopyRecord, durable: Deferred[CopyRecord], error: Exception | None) -> None:
+    def _written(self, record: CopyRecord, durable: Deferred[CopyRecord], may_fail: bool, error: Exception | None) -> None:
+        self._under_way -= 1
         if self._broken:
             return
         if error is None:
             self.record = record
             durable.callback(record)
+        elif may_fail and not self._under_way:
+            # Nobody builds on the change, and nobody is about to hear of it.
+            self._next = self.record
+            durable.errback(error)
         else:
             self._broken = True
             self._failed(f"the record of this copy cannot be written: {error}")

@@ -108,3 +108,24 @@ class KeeperTests(SynchronousTestCase):
             self.assertNoResult(each)
         self.assertEqual(len(self.failures), 1)
         self.assertIn("input/output error", self.failures[0])
+
+    def test_a_copy_that_cannot_begin_leaves_the_data_what_they_are(self) -> None:
+        self.disk.fail("sync", OSError(28, "no space left on device"))
+        begun = self.keeper.begin_copy(A)
+        self.writer.run()
+        self.failureResultOf(begun, OSError)
+        self.assertEqual((self.keeper.latest.complete, self.keeper.in_sync, self.failures), (True, False, []))
+        self.copying()
+        self.assertEqual(self.durable(), self.keeper.record)
+        self.assertIs(self.keeper.record.state, CopyState.INCOMPLETE)
+
+    def test_a_copy_that_cannot_begin_is_an_end_if_somebody_builds_on_it_or_is_about_to_hear_of_it(self) -> None:
+        for request in ("give_up", "settled"):
+            self.keeper = self.keep(CopyRecord("own", CopyState.COMPLETE, 1))
+            self.failures.clear()
+            self.disk.fail("sync", OSError(28, "no space left on device"))
+            begun, then = self.keeper.begin_copy(A), getattr(self.keeper, request)()
+            self.writer.run()
+            self.assertNoResult(begun)
+            self.assertNoResult(then)
+            self.assertEqual(len(self.failures), 1)

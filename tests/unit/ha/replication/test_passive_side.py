@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from mqbroker.config.model.cluster import ReplicationConfiguration
-from mqbroker.ha.proof.copy_record import write_record
+from mqbroker.ha.proof import copy_keeper
+from mqbroker.ha.proof.copy_record import CopyState, write_record
 from mqbroker.ha.replication import passive_side
 from mqbroker.ha.replication.replica_machine import completing
 from tests.unit.ha.replication.support import FOLDER, Node, PairCase, alone
@@ -75,3 +76,21 @@ class AnotherActiveTests(PairCase):
         backup.start()
         self.run_until(lambda: other.replica_state == "in sync")
         self.assertEqual((other.record.sequence, backup.record.sequence, backup.failures), (3, 3, []))
+
+
+class FullDiskTests(PairCase):
+    def test_a_replica_without_room_for_its_record_tries_again(self) -> None:
+        primary, backup = self.pair(retry_replication_wait=200)
+        backup.kill()
+        self.run_until(lambda: primary.record.sequence == 2)
+        write, failures = copy_keeper.write_record, [OSError(28, "no space left on device")] * 3
+
+        def fail_at_first(*args: Any) -> None:
+            if failures and args[2].state is CopyState.INCOMPLETE:
+                raise failures.pop()
+            write(*args)
+
+        self.patch(copy_keeper, "write_record", fail_at_first)
+        backup.start()
+        self.run_until(lambda: primary.replica_state == "in sync")
+        self.assertEqual((failures, backup.failures, backup.record.sequence), ([], [], 2))
