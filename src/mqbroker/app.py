@@ -212,7 +212,7 @@ class Broker:
 
             for remark in remarks_of(self.configuration):
                 log.warn("{text}", text=remark)
-        if self.configuration.shared_store is not None:
+        if self.configuration.shared_store is not None or self.configuration.replication is not None:
             from mqbroker.availability import start_warnings
 
             for remark in start_warnings(self.settings):

@@ -62,13 +62,12 @@ def idle_parts(configuration: Configuration) -> Iterator[str]:
 
 def odd_settings(settings: BrokerSettings, read_file: ReadFile) -> list[str]:
     """The warnings of the parts of a broker that starts with ``settings``, beside the warnings in the settings."""
+    from mqbroker.availability import start_warnings
+
     configuration = settings.configuration
     told = bindings(configuration.metrics, settings.web)[1]
     told.extend(idle_parts(configuration))
-    if configuration.shared_store is not None:
-        from mqbroker.availability import start_warnings
-
-        told += start_warnings(settings)
+    told += start_warnings(settings)
     if configuration.checks_network:
         from mqbroker.reachability import remarks_of
 

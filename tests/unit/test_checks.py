@@ -6,6 +6,7 @@ from pathlib import Path
 
 from mqbroker.checks import check_settings, idle_parts, odd_settings
 from mqbroker.config.instance.broker_settings import BrokerSettings
+from mqbroker.config.model.cluster import ReplicationConfiguration, SharedStoreConfiguration
 from mqbroker.settings import read_file
 from tests.unit.config.broker_xml.test_cluster_assembly import BASE
 from tests.unit.config.test_parse import ConfigurationTestCase
@@ -30,3 +31,15 @@ class NetworkCheckTests(ConfigurationTestCase):
         settings = BrokerSettings(configuration, Path())
         self.assertEqual(check_settings(settings, (), "broker.xml", "", read_file), [])
         self.assertIn("number of hops", " ".join(odd_settings(settings, read_file)))
+
+
+class AvailabilityTests(ConfigurationTestCase):
+    def test_a_pair_that_takes_too_long_is_told_of_whatever_its_policy(self) -> None:
+        connection = "<cluster-connection name='c'><connector-ref>own</connector-ref></cluster-connection>"
+        configuration = self.configured(f"{BASE}<cluster-connections>{connection}</cluster-connections>")
+        settings = BrokerSettings(configuration, Path("/"))
+        self.assertEqual(odd_settings(settings, read_file), [])
+        configuration.shared_store = SharedStoreConfiguration(False)
+        self.assertIn("connection-ttl: 60 s", odd_settings(settings, read_file)[0])
+        configuration.shared_store, configuration.replication = None, ReplicationConfiguration(False)
+        self.assertIn("connection-ttl: 60 s", odd_settings(settings, read_file)[0])

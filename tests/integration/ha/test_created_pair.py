@@ -29,7 +29,7 @@ class CreatedPairTests(TestCase):
         instance = self.folder / f"node{number}"
         made = mqbroker(
             *("create", str(instance), "--silent", "--host", "127.0.0.1", "--default-port", str(self.ports[number])),
-            *("--static-cluster", f"tcp://127.0.0.1:{self.ports[1 - number]}", "--shared-store", "--data", str(self.folder / "shared")),
+            *("--static-cluster", f"tcp://127.0.0.1:{self.ports[1 - number]}"),
             *options,
         )
         self.assertEqual(made.status, 0, made.err)
@@ -40,13 +40,31 @@ class CreatedPairTests(TestCase):
         self.addCleanup(broker.stop)
         return broker
 
-    def test_it_fails_over_when_it_is_asked_to(self) -> None:
-        first, second = self.create(0), self.create(1, "--backup")
+    def start_pair(self, waiting: str, *options: str) -> None:
+        """Create it with ``options``, and start it; the backup has written ``waiting``."""
+        first, second = self.create(0, *options), self.create(1, *options, "--backup")
         checked = mqbroker("check", "ha", "--instance", str(second))
         self.assertEqual(checked.status, 1)
         self.assertIn("connection-ttl: 60 s", checked.err)
-        primary = self.run_instance(first, "AMQ221007")
-        backup = self.run_instance(second, "AMQ221031")
+        self.primary = self.run_instance(first, "AMQ221007")
+        self.backup = self.run_instance(second, waiting)
+
+    def assert_told_of_slowness(self) -> None:
+        for broker in (self.primary, self.backup):
+            self.assertIn("connection-ttl: 60 s", broker.wait_for("see 'mqbroker check ha'"))
+
+    def test_one_that_shares_its_store(self) -> None:
+        self.start_pair("AMQ221031", "--shared-store", "--data", str(self.folder / "shared"))
+        self.assert_told_of_slowness()
+        self.assert_goes_on_when_asked_to()
+
+    def test_a_replicated_one(self) -> None:
+        self.start_pair("AMQ221024", "--replicated")
+        self.primary.wait_for("AMQ221024")
+        self.assert_told_of_slowness()
+        self.assert_goes_on_when_asked_to()
+
+    def assert_goes_on_when_asked_to(self) -> None:
         url = f"tcp://127.0.0.1:{self.ports[0]}"
         seen = mqbroker("check", "node", "--primary", "--backup", "--url", url, *LOGIN)
         self.assertEqual(seen.status, 0, seen.err)
@@ -56,8 +74,8 @@ class CreatedPairTests(TestCase):
             request.set_string_property("_AMQ_ResourceName", "broker")
             request.set_string_property("_AMQ_OperationName", "forceFailover")
             context.create_producer().send(context.create_queue("activemq.management"), request)
-            self.assertEqual(primary.ended(), 0)
-        backup.wait_for("AMQ221010")
+            self.assertEqual(self.primary.ended(), 0)
+        self.backup.wait_for("AMQ221010")
         with ConnectionFactory(f"tcp://127.0.0.1:{self.ports[1]}").create_context("admin", "admin") as context:
             message = context.create_consumer(context.create_queue("q")).receive(WAIT_MS)
             assert message is not None
