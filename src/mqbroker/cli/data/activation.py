@@ -74,7 +74,7 @@ def set_sequence(sequence: int, ignore_lock: bool, **options: Any) -> None:
         raise BadUsage(f"--sequence: {sequence} leaves no room for the next one")
     folders = chosen_folders(options)
     with exclusive(folders, ignore_lock):
-        file_system, folder = LocalFileSystem(), str(folders.journal)
+        file_system, folder = LocalFileSystem(), folders.node_directory
         try:
             record = read_record(file_system, folder)
         except StorageError:
@@ -114,7 +114,9 @@ def forget(node: str, ignore_lock: bool, **options: Any) -> None:
     click.echo(f"{node} is no voter any more")
 
 
-_NO_RECORD = "{folder}: this broker was never one of a replicated pair"
+_NO_RECORD = (
+    "{folder}: this broker was never one of a replicated pair, or it has a node-manager-lock-directory, which --instance and --broker find"
+)
 
 
 def _refuse_to_share(ignore_lock: bool) -> None:
@@ -126,9 +128,9 @@ def _record(folders: DataFolders) -> CopyRecord:
     from mqbroker.ha.proof.copy_record import read_record
     from mqbroker.process.localfs import LocalFileSystem
 
-    record = read_record(LocalFileSystem(), str(folders.journal))
+    record = read_record(LocalFileSystem(), folders.node_directory)
     if record is None:
-        raise CommandError(_NO_RECORD.format(folder=folders.journal))
+        raise CommandError(_NO_RECORD.format(folder=folders.node_directory))
     return record
 
 

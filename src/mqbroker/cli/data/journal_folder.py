@@ -19,19 +19,26 @@ from mqclient.storageformat.replay import State
 
 @dataclass(slots=True)
 class DataFolders:
-    """The folders of a store; ``paging`` is beside the journal unless it is given."""
+    """The folders of a store; ``paging`` is beside the journal unless it is given, ``lock`` is the journal's."""
 
     journal: Path
     bindings: Path
     large_messages: Path
     paging: Path | None = None
+    lock: Path | None = None
 
     def settings(self) -> StoreSettings:
         """The folders as the settings of a store."""
-        return StoreSettings(str(self.journal), str(self.bindings), str(self.large_messages), str(self._pages))
+        lock = None if self.lock is None else str(self.lock)
+        return StoreSettings(str(self.journal), str(self.bindings), str(self.large_messages), str(self._pages), lock_directory=lock)
+
+    @property
+    def node_directory(self) -> str:
+        """Where the locks are, and the record of a replicated copy."""
+        return self.settings().node_directory
 
     def below(self, name: str) -> DataFolders:
-        """The sub-folder ``name`` of each of the four."""
+        """The sub-folder ``name`` of each of the four, which has its own locks."""
         return DataFolders(self.journal / name, self.bindings / name, self.large_messages / name, self._pages / name)
 
     @property
@@ -51,7 +58,10 @@ def find_folders(
     large_messages: Path | None,
     paging: Path | None = None,
 ) -> DataFolders:
-    """The folders of the options; folders without an option are those of broker.xml.  Raises :class:`BadUsage`."""
+    """The folders of the options; folders without an option are those of broker.xml.  Raises :class:`BadUsage`.
+
+    The folder of the locks belongs to the journal that broker.xml names; another journal has its own locks.
+    """
     if data is not None:
         found = DataFolders(data / "journal", data / "bindings", data / "large-messages")
     elif journal is not None and bindings is not None:
@@ -60,7 +70,8 @@ def find_folders(
         if broker is None and instance is None:
             raise BadUsage("which data? Give --instance DIR, --data DIR, or --journal, --bindings and --large-messages")
         found = _folders_of(broker, None if instance is None else instance.absolute())
-    found.journal = journal or found.journal
+    if journal is not None:
+        found.journal, found.lock = journal, None
     found.bindings = bindings or found.bindings
     found.large_messages = large_messages or found.large_messages
     found.paging = paging or found.paging
@@ -87,11 +98,13 @@ def _folders_of(file: Path | None, instance: Path | None) -> DataFolders:
             resolve_paths(configuration, str((instance or Path()).absolute()), str(file.parent.absolute()), read)
     except (ConfigurationError, OSError) as error:
         raise CommandError(str(error)) from error
+    lock = configuration.node_manager_lock_directory
     return DataFolders(
         Path(configuration.journal_directory),
         Path(configuration.bindings_directory),
         Path(configuration.large_messages_directory),
         Path(configuration.paging_directory),
+        None if lock is None else Path(lock),
     )
 
 
@@ -104,7 +117,7 @@ def exclusive(folders: DataFolders, ignore_lock: bool) -> Iterator[None]:
         if ignore_lock:
             yield
             return
-        lock = NodeLock(file_system, str(folders.journal))
+        lock = NodeLock(file_system, folders.node_directory)
         lock.acquire()
         try:
             yield

@@ -23,22 +23,23 @@ OTHER = OtherCopy("other", "tcp://other:61616")
 
 class ActivationTests(SynchronousTestCase):
     def setUp(self) -> None:
-        self.data = Path(self.mktemp())
+        self.data = Path(self.mktemp()).absolute()
         self.folders = DataFolders(self.data / "journal", self.data / "bindings", self.data / "large-messages")
+        self.places = ["--data", str(self.data)]
         found = SalvagedState(State(), [], node_id=bytes(range(16)))
         found.state.apply(1, BindingRecord(SETTING_BINDING, setting_value("activation-voters", "voters", '["v1", "v2"]')))
         write_journal(found, self.folders, self.folders)
         self.put(CopyRecord("own", CopyState.COMPLETE, 7, OTHER))
 
     def put(self, record: CopyRecord) -> None:
-        write_record(LocalFileSystem(), str(self.folders.journal), record)
+        write_record(LocalFileSystem(), self.folders.node_directory, record)
 
     @property
     def record(self) -> CopyRecord | None:
-        return read_record(LocalFileSystem(), str(self.folders.journal))
+        return read_record(LocalFileSystem(), self.folders.node_directory)
 
     def command(self, name: str, *arguments: str) -> Result:
-        return mqbroker("activation", name, "--data", str(self.data), *arguments)
+        return mqbroker("activation", name, *self.places, *arguments)
 
     def assert_refused(self, reason: str, name: str, *arguments: str) -> None:
         before = self.record
@@ -85,7 +86,7 @@ class ActivationTests(SynchronousTestCase):
             self.assertEqual(self.record, CopyRecord("own", CopyState.COMPLETE, 9))
 
     def test_a_damaged_record_is_written_anew(self) -> None:
-        path = self.folders.journal / RECORD_FILE
+        path = Path(self.folders.node_directory) / RECORD_FILE
         path.write_bytes(b"damaged")
         self.assertIn("is damaged", self.command("list").err)
         self.command("set", "--sequence", "9")
@@ -99,12 +100,12 @@ class ActivationTests(SynchronousTestCase):
         self.assert_refused("--f: a folder that a broker uses", "set", "--sequence", "9", "--f")
         self.put(CopyRecord("own", CopyState.INCOMPLETE, 7, OTHER))
         self.assert_refused("these data are incomplete", "set", "--sequence", "9")
-        (self.folders.journal / RECORD_FILE).unlink()
+        (Path(self.folders.node_directory) / RECORD_FILE).unlink()
         self.assert_refused("never one of a replicated pair", "set", "--sequence", "9")
         self.assert_refused("never one of a replicated pair", "list")
 
     def test_a_broker_that_runs_is_left_alone(self) -> None:
-        lock = NodeLock(LocalFileSystem(), str(self.folders.journal))
+        lock = NodeLock(LocalFileSystem(), self.folders.node_directory)
         lock.acquire()
         try:
             self.assert_refused("another broker uses this folder", "set", "--sequence", "9")
@@ -125,3 +126,37 @@ class ActivationTests(SynchronousTestCase):
         self.put(CopyRecord("own", CopyState.COMPLETE, 7))
         self.assert_refused("v9 is none of the voters (v1, v2)", "forget", "--node", "v9")
         self.assertEqual(json.loads(self.voters()), ["v1", "v2"])
+
+
+class LockFolderTests(ActivationTests):
+    """The record and the locks are in a folder of their own, which only broker.xml names."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        (self.folders.journal / RECORD_FILE).unlink()
+        self.folders.lock = self.data / "locks"
+        self.folders.lock.mkdir()
+        self.put(CopyRecord("own", CopyState.COMPLETE, 7, OTHER))
+        core = "".join(
+            f"<{name}-directory>{folder}</{name}-directory>"
+            for name, folder in (
+                ("journal", self.folders.journal),
+                ("bindings", self.folders.bindings),
+                ("large-messages", self.folders.large_messages),
+                ("paging", self.data / "paging"),
+                ("node-manager-lock", self.folders.lock),
+            )
+        )
+        broker_xml = self.data / "broker.xml"
+        broker_xml.write_text(f'<configuration xmlns="urn:activemq"><core xmlns="urn:activemq:core">{core}</core></configuration>')
+        self.places = ["--broker", str(broker_xml)]
+
+    def test_a_journal_that_was_put_away_has_its_own_locks(self) -> None:
+        away = self.data / "journal" / "oldreplica.1"
+        away.mkdir()
+        lock = NodeLock(LocalFileSystem(), self.folders.node_directory)
+        lock.acquire()
+        self.addCleanup(lock.release)
+        self.assertIn("another broker uses this folder", mqbroker("data", "exp", *self.places).err)
+        result = mqbroker("data", "exp", *self.places, "--journal", str(away))
+        self.assertEqual(result.status, 0, result.err)
