@@ -27,6 +27,9 @@ NOT_WANTED_SECONDS = 2.0
 WATCH_SECONDS = 1.0
 """Between two looks at the lock that this broker holds, and at whether a primary wants the folder."""
 
+ASKED_SECONDS = 10.0
+"""How long a primary that wants the folder has to say so again.  One that lives does it with its next look, however slow its machine is."""
+
 log = Logger(namespace="mqbroker.ha")
 
 T = TypeVar("T")
@@ -87,6 +90,8 @@ class SharedStoreActivation(OneCopy):
         self._era = object()
         """Tells the answers for this wait from late ones for another."""
         self._warned = False
+        self._asked_until = 0.0
+        """As long as a primary that was seen to want the folder is expected to say so again."""
 
     # --- the activation
 
@@ -177,14 +182,20 @@ class SharedStoreActivation(OneCopy):
         self._stop_deadline()
         self._presence.hide()
         self._pause = WATCH_SECONDS
+        self._asked_until = 0.0
         self.look_later()
         self._candidate.granted()
 
     def watch(self) -> None:
-        self._run(self._folder.watch, self._watched)
+        gives_way = self._backup and self._policy.allow_failback and self._presence.other_backup()
+        asked = self._clock.monotonic() < self._asked_until
+        self._run(partial(self._folder.watch, gives_way and not asked), partial(self._watched, gives_way, asked))
 
-    def _watched(self, wanted: bool) -> None:
-        if wanted and self._backup and self._policy.allow_failback and self._presence.other_backup():
+    def _watched(self, gives_way: bool, asked: bool, wanted: bool) -> None:
+        """Give way to a primary that wants the folder twice: one that has died since the first time would keep all backups off."""
+        if wanted and gives_way and not asked:
+            self._asked_until = self._clock.monotonic() + ASKED_SECONDS
+        if wanted and gives_way and asked:
             log.info("AMQ221008: the primary is back: this backup gives way to it")
             self._folder.hands_over = True
             self._candidate.give_way(self._policy.restart_backup)

@@ -181,8 +181,11 @@ class SharedFolder:
         self._lock.write_state(STATE_ACTIVE)
         self._leave_queue()
 
-    def watch(self) -> bool:
-        """Does a primary want the folder?  Raises FencedError when it is another broker's, other errors when nobody can tell."""
+    def watch(self, doubts: bool = False) -> bool:
+        """Does a primary want the folder?  With ``doubts`` it has to say so again, as only one that lives does.
+
+        Raises FencedError when the folder is another broker's, other errors when nobody can tell.
+        """
         self.check()
         again = self._file_system.lock(join(self._directory, PRIMARY_LOCK_FILE))
         if again is not None:
@@ -192,13 +195,14 @@ class SharedFolder:
             raise FencedError(f"{join(self._directory, LOCK_FILE)} is gone")
         try:
             state = self._state()
-            if state not in (STATE_ACTIVE, STATE_FAILING_BACK):
-                # A former holder has stopped late.
+            wanted = state == STATE_FAILING_BACK
+            # Another state than these two is that of a former holder that has stopped late.
+            if state != STATE_ACTIVE and (doubts or not wanted):
                 self._lock.write_state(STATE_ACTIVE)
         except StoreLockedError:
             # A broker that waits was held up, or lost its machine, in the middle of its look: that is no reason to end.
             return False
-        return state == STATE_FAILING_BACK
+        return wanted
 
     # --- the end
 

@@ -326,18 +326,58 @@ class FailbackTests(NodeCase):
         self.assertEqual((self.byte(), again.presence.shown), (STATE_FAILING_BACK, second.life.active.store.node_id))
         return again, second
 
+    def assert_wanted_twice(self, again: Node, second: Node) -> None:
+        """The primary has announced itself, and the backup gives way when it has looked again."""
+        second.presence.other = True
+        second.run(1.0)
+        self.assertEqual((second.state, self.byte()), ("active", STATE_ACTIVE))
+        again.run(0.5)
+        self.assertEqual(self.byte(), STATE_FAILING_BACK)
+        second.run(1.0)
+
     def test_the_primary_gets_its_folder_back_once_it_has_announced_itself(self) -> None:
         again, second = self.taken_over()
         second.run(5.0)
         self.assertEqual(second.state, "active")
-        second.presence.other = True
-        second.run(2.0)
+        self.assert_wanted_twice(again, second)
+        second.run()
         again.run(1.0)
         second.run(3.0)
         self.assertEqual((again.state, again.queues(), second.state), ("active", {"q"}, "passive"))
         again.files.lose_locks()
         second.run(3.0)
         self.assertEqual((second.state, second.activations), ("active", 2))
+
+    def test_a_primary_gets_it_from_a_backup_that_looks_at_another_moment_and_when_it_is_slow(self) -> None:
+        for seconds in (0.5, 0.9, 2.5, 6.0):
+            with self.subTest(seconds=seconds):
+                self.disk = SimulatedDisk(random.Random(1))
+                again, second = self.taken_over()
+                second.presence.other = True
+                for _ in range(6):
+                    second.run(seconds)
+                    again.run(0.5)
+                self.assertEqual((again.state, second.state), ("active", "passive"))
+
+    def test_nobody_gives_way_to_a_primary_that_has_died_while_it_waited(self) -> None:
+        """The other backup has announced itself, too."""
+        again, second = self.taken_over()
+        third = self.node(backup())
+        again.files.lose_locks()
+        second.presence.other = True
+        second.run(20.0)
+        self.assertEqual((second.state, self.byte()), ("active", STATE_ACTIVE))
+        second.files.lose_locks()
+        third.run(3.0)
+        self.assertEqual((third.state, third.queues()), ("active", {"q"}))
+
+    def test_a_primary_that_dies_again_and_again_gets_nothing(self) -> None:
+        _, second = self.taken_over()
+        second.presence.other = True
+        for _ in range(5):
+            second.run(15.0)
+            self.node(primary()).files.lose_locks()
+        self.assertEqual(second.state, "active")
 
     def test_without_allow_failback_it_waits(self) -> None:
         again, second = self.taken_over(allow_failback=False)
@@ -350,16 +390,14 @@ class FailbackTests(NodeCase):
         self.assertEqual(again.state, "active")
 
     def test_without_restart_backup_it_ends(self) -> None:
-        _, second = self.taken_over(restart_backup=False)
-        second.presence.other = True
-        second.run(2.0)
+        again, second = self.taken_over(restart_backup=False)
+        self.assert_wanted_twice(again, second)
         self.assertEqual((second.stops_wanted, second.state), (1, "active"))
         self.assertTrue(second.stop())
         self.assertEqual(self.byte(), STATE_FAILING_BACK)
 
     def test_a_stop_that_was_asked_for_meanwhile_is_the_end(self) -> None:
         _, second = self.taken_over()
-        second.presence.other = True
         second.life.give_way(True)
         self.assertTrue(second.stop())
         second.run(3.0)

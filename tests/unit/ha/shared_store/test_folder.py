@@ -206,6 +206,15 @@ class WatchTests(FolderCase):
         self.folder().take_as_primary()
         self.assertTrue(self.holder.watch())
 
+    def test_a_primary_that_waits_has_to_say_so_again_when_the_holder_doubts_it(self) -> None:
+        primary = self.folder()
+        primary.take_as_primary()
+        self.assertTrue(self.holder.watch(doubts=True))
+        self.assertFalse(self.holder.watch(doubts=True))
+        primary.take_as_primary()
+        self.assertTrue(self.holder.watch())
+        self.assertEqual(self.state.state(), STATE_FAILING_BACK)
+
     def test_a_lost_lock_is_noticed(self) -> None:
         self.disk.end_process()
         self.assertIn("is lost", str(self.assertRaises(FencedError, self.holder.watch)))
