@@ -213,8 +213,12 @@ class Broker:
             for remark in remarks_of(self.configuration):
                 log.warn("{text}", text=remark)
         if self.configuration.shared_store is not None or self.configuration.replication is not None:
-            from mqbroker.availability import start_warnings
+            from mqbroker.availability import refusal, start_warnings
+            from mqbroker.process.mounts import read_mounts
 
+            reason = refusal(self.settings, read_mounts())
+            if reason is not None:
+                raise StartError(reason)
             for remark in start_warnings(self.settings):
                 log.warn("{text}", text=remark)
         self._life.start()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,7 @@ from mqbroker.process.mounts import NfsMount, nfs_mount, read_mounts
 
 if TYPE_CHECKING:
     from mqbroker.config.instance.broker_settings import BrokerSettings
+    from mqbroker.config.model.configuration import Configuration
     from mqbroker.ha.detection import Detection
 
 
@@ -16,16 +18,41 @@ def settings_detection(settings: BrokerSettings, mounts: str) -> Detection | Non
     """None for a broker without anybody that could go on."""
     from mqbroker.ha.detection import Share, detection
 
-    mount = _shared_mount(settings, mounts)
-    wait = None if mount is None else mount.wait
-    return detection(settings.configuration, None if wait is None else Share(*wait))
+    waits = [mount.wait for mount in _shared_mounts(settings, mounts) if mount.wait is not None]
+    return detection(settings.configuration, max(itertools.starmap(Share, waits), key=lambda share: share.seconds, default=None))
 
 
-def _shared_mount(settings: BrokerSettings, mounts: str) -> NfsMount | None:
-    """The NFS mount of the folder that several brokers share."""
-    if settings.configuration.shared_store is None:
+def _shared_mounts(settings: BrokerSettings, mounts: str) -> list[NfsMount]:
+    """The NFS mounts of the folders that several brokers share, each once."""
+    configuration = settings.configuration
+    if configuration.shared_store is None:
+        return []
+    folders = (
+        _lock_folder(configuration),
+        configuration.journal_directory,
+        configuration.bindings_directory,
+        configuration.large_messages_directory,
+        configuration.paging_directory,
+    )
+    found = (_mount(settings, folder, mounts) for folder in folders)
+    return list(dict.fromkeys(mount for mount in found if mount is not None))
+
+
+def _lock_folder(configuration: Configuration) -> str:
+    return configuration.node_manager_lock_directory or configuration.journal_directory
+
+
+def _mount(settings: BrokerSettings, folder: str, mounts: str) -> NfsMount | None:
+    return nfs_mount(os.path.realpath(settings.base / folder), mounts)
+
+
+def refusal(settings: BrokerSettings, mounts: str) -> str | None:
+    """Why a broker must not start with these mounts: its locks would hold on this machine only, which no attempt shows.  None = it may."""
+    configuration = settings.configuration
+    if configuration.shared_store is None:
         return None
-    return nfs_mount(os.path.realpath(settings.base / settings.configuration.journal_directory), mounts)
+    mount = _mount(settings, _lock_folder(configuration), mounts)
+    return None if mount is None else mount.refusal()
 
 
 def start_warnings(settings: BrokerSettings) -> list[str]:
@@ -34,6 +61,6 @@ def start_warnings(settings: BrokerSettings) -> list[str]:
     if configuration.shared_store is None and configuration.replication is None:
         return []  # and nothing is imported for it
     mounts = read_mounts()
-    mount, found = _shared_mount(settings, mounts), settings_detection(settings, mounts)
-    told = [] if mount is None else mount.remarks()
+    found = settings_detection(settings, mounts)
+    told = [remark for mount in _shared_mounts(settings, mounts) for remark in mount.remarks()]
     return told if found is None else [*told, *(f"{text}; see 'mqbroker check ha'" for text in found.warnings)]

@@ -7,6 +7,7 @@ import socket
 import tempfile
 import threading
 from pathlib import Path
+from unittest import mock
 
 import trustme
 from twisted.trial.unittest import SynchronousTestCase
@@ -181,6 +182,12 @@ class SharedStoreTests(SynchronousTestCase):
         first.stop()
         started.join(20)
         self.assertTrue(third.is_active)
+
+    def test_a_mount_with_locks_of_this_machine_only_is_refused(self) -> None:
+        broker = self.broker(SharedStoreConfiguration(False))
+        with mock.patch("mqbroker.process.mounts.read_mounts", lambda: "filer:/a / nfs rw,nolock 0 0\n"):
+            self.assertIn("/: with its mount option nolock", str(self.assertRaises(StartError, broker.start)))
+        self.assertFalse(Path(self.data).exists())
 
     def test_a_primary_that_cannot_wait_any_longer_fails(self) -> None:
         self.broker(SharedStoreConfiguration(False)).start()

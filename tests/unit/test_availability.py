@@ -7,7 +7,7 @@ from unittest import mock
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.availability import settings_detection, start_warnings
+from mqbroker.availability import refusal, settings_detection, start_warnings
 from mqbroker.config.instance.broker_settings import BrokerSettings
 from mqbroker.config.model.cluster import ClusterConnectionConfiguration, SharedStoreConfiguration
 from mqbroker.config.model.configuration import Configuration
@@ -38,6 +38,27 @@ class WarningTests(SynchronousTestCase):
         assert result is not None
         self.assertEqual(result.delays[0].seconds, 2.5)
         self.assertEqual(result.delays[0].shares[0].setting, "timeo=10 x retrans=2 of /data")
+
+    def test_each_mount_with_a_part_of_the_store_is_compared_and_the_slowest_counts(self) -> None:
+        found = settings()
+        found.configuration.node_manager_lock_directory = "/locks"
+        mounts = MOUNTS.format(timeo=10) + "filer:/b /locks nfs rw,timeo=20,retrans=2 0 0\n"
+        with mock.patch("mqbroker.availability.read_mounts", lambda: mounts):
+            told = start_warnings(found)
+        self.assertEqual([remark.partition(":")[0] for remark in told], ["/locks", "/locks", "/data"])
+        result = settings_detection(found, mounts)
+        assert result is not None
+        self.assertEqual(result.delays[0].shares[0].setting, "timeo=20 x retrans=2 of /locks")
+
+    def test_the_folder_of_the_locks_must_not_be_locked_on_this_machine_only(self) -> None:
+        here, everywhere = "filer:/a {} nfs rw,nolock,local_lock=all 0 0\n", "filer:/a {} nfs rw,local_lock=none 0 0\n"
+        found = settings()
+        self.assertIn("/data: with its mount option nolock", refusal(found, here.format("/data")) or "")
+        self.assertIsNone(refusal(found, everywhere.format("/data")))
+        self.assertIsNone(refusal(settings(None), here.format("/data")))
+        found.configuration.node_manager_lock_directory = "/locks"
+        self.assertIsNone(refusal(found, here.format("/data") + everywhere.format("/locks")))
+        self.assertIn("/locks: with", refusal(found, everywhere.format("/data") + here.format("/locks")) or "")
 
     def test_what_takes_long_is_told_at_the_start(self) -> None:
         (mount,) = self.warnings(settings(), 10)

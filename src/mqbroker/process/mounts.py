@@ -12,6 +12,9 @@ from pathlib import Path
 _WANTED = ("sync", "noac", "soft", "lookupcache=none")
 """``intr`` is left out: present kernels always behave so, and do not show it."""
 
+_LOCKED_HERE = ("nolock", "local_lock=posix", "local_lock=all")
+"""With these other machines do not see the locks of this one."""
+
 _ESCAPED = re.compile(r"\\([0-7]{3})")
 
 
@@ -27,11 +30,13 @@ def read_mounts() -> str:
 class NfsMount:
     """``place`` is where it is mounted, ``missing`` the options that are wanted, with commas between.
 
-    ``timeo`` (tenths of a second) and ``retrans`` are None where the system does not tell them.
+    ``locked_here`` is the option that keeps locks on this machine, empty where they hold for all.  ``timeo`` (tenths of a second) and
+    ``retrans`` are None where the system does not tell them.
     """
 
     place: str
     missing: str
+    locked_here: str
     timeo: int | None
     retrans: int | None
 
@@ -41,6 +46,15 @@ class NfsMount:
         if self.timeo is None or self.retrans is None:
             return None
         return f"timeo={self.timeo} x retrans={self.retrans} of {self.place}", self.timeo / 10 * self.retrans
+
+    def refusal(self) -> str | None:
+        """Why brokers cannot have their locks there; None where they can."""
+        if not self.locked_here:
+            return None
+        return (
+            f"{self.place}: with its mount option {self.locked_here} locks do not exclude brokers of other machines, so that two may be "
+            "active; mount it without nolock, and with local_lock=none"
+        )
 
     def remarks(self) -> list[str]:
         """Sentences for the log."""
@@ -69,4 +83,5 @@ def nfs_mount(folder: str, mounts: str) -> NfsMount | None:
     options = text.split(",")
     values = dict(option.partition("=")[::2] for option in options)
     numbers = [int(value) if value.isdecimal() else None for value in (values.get("timeo", ""), values.get("retrans", ""))]
-    return NfsMount(place, ",".join(option for option in _WANTED if option not in options), *numbers)
+    missing = ",".join(option for option in _WANTED if option not in options)
+    return NfsMount(place, missing, next((option for option in _LOCKED_HERE if option in options), ""), *numbers)

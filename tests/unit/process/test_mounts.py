@@ -35,6 +35,17 @@ class MountTests(SynchronousTestCase):
             self.assertIsNone(nfs_mount(folder, MOUNTS))
         self.assertIsNone(nfs_mount("/srv", ""))
 
+    def test_options_that_keep_locks_on_one_machine_are_refused_and_named(self) -> None:
+        for option in ("nolock", "local_lock=posix", "local_lock=all"):
+            found = nfs_mount("/x", f"filer:/a /x nfs rw,sync,noac,soft,lookupcache=none,{option} 0 0")
+            assert found is not None
+            self.assertIn(f"/x: with its mount option {option} locks do not exclude", found.refusal() or "")
+            self.assertIn("mount it without nolock, and with local_lock=none", found.refusal() or "")
+        for options in ("rw", "rw,lock", "rw,local_lock=none", "rw,local_lock=flock"):
+            found = nfs_mount("/x", f"filer:/a /x nfs4 {options} 0 0")
+            assert found is not None
+            self.assertIsNone(found.refusal())
+
     def test_a_mount_without_times(self) -> None:
         found = nfs_mount("/x", "filer:/a /x nfs4 sync,noac,soft,lookupcache=none,timeo=50 0 0")
         assert found is not None

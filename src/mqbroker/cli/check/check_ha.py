@@ -28,16 +28,21 @@ def ha(as_json: bool, **options: Any) -> None:
     A broker dies silently when its machine or the network does. All times are upper bounds. The exit status is 1 if one is above 10
     seconds, if nobody would go on, or if a broker would not start with these files.
     """
-    from mqbroker.availability import settings_detection
+    from mqbroker.availability import refusal, settings_detection
     from mqbroker.config.problems import ConfigurationError
     from mqbroker.ha.detection import LIMIT_SECONDS
     from mqbroker.process.mounts import read_mounts
 
     files = SettingsFiles(**options)
+    mounts = read_mounts()
     try:
-        found = settings_detection(files.read(), read_mounts())
+        settings = files.read()
     except ConfigurationError as error:
         raise CommandError("\n".join(f"ERROR {problem}" for problem in error.problems)) from error
+    reason = refusal(settings, mounts)
+    if reason is not None:
+        raise CommandError(f"ERROR {reason}")
+    found = settings_detection(settings, mounts)
     if found is None:
         raise CommandError(f"{files.name}: nobody goes on when this broker dies: ha-policy names no backup")
     if as_json:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from unittest import mock
 
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -55,6 +56,12 @@ class HaTests(SynchronousTestCase):
         result = self.check(replicated + LINK.format(link=""))
         self.assertEqual(result.status, 1)
         self.assertIn("A replica takes over from a dead primary, with voters after up to 62 s, more than 10 s", result.err)
+
+    def test_a_mount_with_which_no_broker_starts(self) -> None:
+        with mock.patch("mqbroker.process.mounts.read_mounts", lambda: "filer:/a / nfs rw,nolock 0 0\n"):
+            result = self.check(PAIR + LINK.format(link=SHORT))
+        self.assertEqual(result.status, 1)
+        self.assertIn("ERROR /: with its mount option nolock", result.err)
 
     def test_overriding_properties_count(self) -> None:
         properties = Path(self.mktemp())
