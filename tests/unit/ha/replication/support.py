@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,6 +17,7 @@ from mqbroker.config.model.cluster import ClusterConnectionConfiguration, Replic
 from mqbroker.config.model.configuration import Configuration, QueueConfiguration
 from mqbroker.ha.proof.copy_record import CopyRecord, read_record
 from mqbroker.ha.replication.kept_voters import kept_voters
+from mqbroker.messaging.administration.disk_guard import DiskSpace
 from mqbroker.node.activation import Surroundings, make_activation
 from mqbroker.node.life import BrokerLife
 from mqbroker.node.parts import StartError
@@ -155,6 +156,8 @@ class Node:
         self.name = name
         self.port = port
         self.disk = SimulatedDisk(random.Random(name))
+        self.disk_size = 1 << 40
+        """With the files of others."""
         self.failures: list[str] = []
         self.stops_wanted = 0
         self.activations = 0
@@ -208,6 +211,7 @@ class Node:
             process,
             self.disk,
             make_writer=self._make_writer,
+            disk_space=self._disk_space,
             activation=self.activation,
             entropy=self._entropy.randbytes,
             make_runtime=lambda: runtime,
@@ -222,6 +226,9 @@ class Node:
     def _make_writer(self, in_turn: Any) -> WriterInTurns:
         self.writers.append(WriterInTurns(in_turn, self.process, lambda: self.write_seconds))
         return self.writers[-1]
+
+    def _disk_space(self, folders: Sequence[str]) -> list[DiskSpace]:
+        return [DiskSpace(folder, self.disk.free_space(folder), self.disk_size) for folder in folders]
 
     def _stop_wanted(self) -> None:
         self.stops_wanted += 1
