@@ -16,7 +16,7 @@ from twisted.python.failure import Failure
 from mqbroker.ha.proof.copy_keeper import Copying, CopyKeeper
 from mqbroker.ha.proof.copy_record import CopyRecord, OtherCopy, open_record
 from mqbroker.ha.proof.meeting import Activity, Standing
-from mqbroker.ha.proof.ports import Purpose, SilentError, UnreachableError
+from mqbroker.ha.proof.ports import Choice, Purpose, SilentError, UnreachableError
 from mqbroker.ha.proof.rules import ProofRules
 from mqbroker.ha.proof.seeking import Seeker
 from mqbroker.ha.proof.seeking_machine import holding, passive
@@ -30,6 +30,13 @@ if TYPE_CHECKING:
 
 NODE = "node"
 FOLDER = "/data/journal"
+
+
+def asked_of_ours(choose: Choice) -> tuple[str, bytes]:
+    """The handler's name and the question for a broker of this kind."""
+    chosen = choose(False)
+    assert chosen is not None
+    return chosen
 
 
 class _Call:
@@ -389,12 +396,10 @@ class _Ways:
             return fail(UnreachableError("that is this broker"))
         return self._ask(copy, lambda: copy.running and copy.listens, lambda: copy.seeker.answer(question))
 
-    def ask_voter(self, node_id: str, handler: str, question: bytes) -> Deferred[bytes]:
+    def ask_voter(self, node_id: str, choose: Choice) -> Deferred[bytes]:
+        _, question = asked_of_ours(choose)
         voter = self._process.world.voter(node_id)
         return self._ask(voter, lambda: voter.running, lambda: voter.answer(question))
-
-    def is_java(self, node_id: str) -> bool:
-        return False
 
     def _ask(self, other: Process, listens: Callable[[], bool], ask: Callable[[], Deferred[bytes]]) -> Deferred[bytes]:
         process = self._process

@@ -135,6 +135,7 @@ class ClusterConnection:
         if self._opens_links:
             if self._discovery is not None:
                 self._discovery.listeners.append(self._discovered)
+                self._discovery.rival_listeners.append(self._rival_discovered)
             self.contact.start()
         self.server.notifications.part_changed("CLUSTER_CONNECTION_STARTED", self.name)
 
@@ -153,6 +154,7 @@ class ClusterConnection:
         self.twins.stop()
         if self._discovery is not None and self._discovered in self._discovery.listeners:
             self._discovery.listeners.remove(self._discovered)
+            self._discovery.rival_listeners.remove(self._rival_discovered)
         self.contact.stop()
         for node_id in list(self.reroutings):
             self._end_rerouting(node_id)
@@ -182,12 +184,17 @@ class ClusterConnection:
         self.contact.connectors_changed()
         self.scanner.look()
 
+    def _rival_discovered(self, connector: TransportConfiguration) -> None:
+        # Places where this node id is announced are none to connect to, so that nobody else tells of the other broker.
+        if not same_place(connector, self.own_connector):
+            self.topology.contested(connector)
+
     @property
     def contested_by(self) -> list[str]:
         """The known places of other brokers with the node id of this one; there must be none."""
         found = [describe(connector) for connector in self.twins.places.values()]
-        if self._discovery is not None and self.server.node_id in self._discovery.contested:
-            found.append("an unknown place (it was discovered)")
+        if not found and self._discovery is not None and self.server.node_id in self._discovery.contested:
+            found.append("a place that was discovered, and has not answered")
         return found
 
     def notification_request(self) -> NotificationRequest:

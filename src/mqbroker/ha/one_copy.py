@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from mqbroker.ha.proof.vote_codec import ACTIVATION_VOTE
+from mqbroker.ha.proof.vote_codec import ACTIVATION_VOTE, INTRODUCTION, encode_introduction
 from mqbroker.ha.proof.voter import Voter
 
 if TYPE_CHECKING:
@@ -15,8 +15,16 @@ if TYPE_CHECKING:
     from mqbroker.storage.settings import StoreSettings
 
 
-def vote_for_others(server: Server, store: Store, kept: Mapping[tuple[str, str], str]) -> None:
-    """An active broker of a cluster votes about the activations of other nodes; ``kept`` are the settings that its store has."""
+def vote_for_others(server: Server, store: Store, kept: Mapping[tuple[str, str], str], paired: bool = False) -> None:
+    """An active broker of a cluster votes about the activations of other nodes; ``kept`` are the settings that its store has.
+
+    Without persistence it does not, and says so.  ``paired``: what it promises needs a replica.
+    """
+    votes = server.configuration.persistence_enabled
+    said = encode_introduction(server.node_id, votes, paired)
+    server.cluster_channel.register_vote(INTRODUCTION, lambda connection, question: said)
+    if not votes:
+        return
     voter = Voter(store, server.node_id, kept)
     server.cluster_channel.register_vote(ACTIVATION_VOTE, lambda connection, vote: voter.answer(vote))
 

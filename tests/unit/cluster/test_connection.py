@@ -8,17 +8,20 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.cluster import connection as connection_module
 from mqbroker.cluster.connection import ClusterConnection
+from mqbroker.cluster.membership.discovery import DiscoveryGroup
 from mqbroker.cluster.membership.member import Member
 from mqbroker.cluster.remote_queues.ways import Ways
-from mqbroker.config.model.cluster import ClusterConnectionConfiguration
+from mqbroker.config.model.cluster import ClusterConnectionConfiguration, DiscoveryGroupConfiguration
 from mqclient.errors import DisconnectedError
 from mqclient.protocol.connection import DisconnectReceived
+from mqclient.protocol.discovery import encode_announcement
 from mqclient.protocol.topology import place
 from mqclient.wire.packets import REASON_SCALE_DOWN
 from tests.support.clock import FakeClock
 from tests.unit.cluster.bridge_support import MemoryRuntime
 from tests.unit.cluster.flow_support import OTHER, PEER, reset
 from tests.unit.cluster.support import connector, member
+from tests.unit.mqclient.core.discovery.support import GROUP
 from tests.unit.server.support import World
 
 
@@ -154,3 +157,21 @@ class RestartTests(ConnectionTestCase):
         self.connection.start()
         self.clock.advance(1)
         self.assertIn("7", self.runtime.tried)
+
+
+class RivalTests(ConnectionTestCase):
+    def test_a_discovered_broker_with_the_own_node_id_contests_it_until_the_stop(self) -> None:
+        self.connection.stop()
+        group = DiscoveryGroup("g", DiscoveryGroupConfiguration("g", GROUP), self.runtime, self.world.server.node_id, "own")  # type: ignore[arg-type]
+        self.connection._discovery = group
+        places: list[Any] = []
+        self.connection.topology.contested.subscribe(lambda connector: places.append(place(connector)))
+        self.connection.start()
+        hear = group.discovered.received
+        for unique_id, port in (("own", 1), ("former life", 1), ("rival", 2)):
+            hear(encode_announcement(self.world.server.node_id, unique_id, [connector(port)]), "10.0.0.1:3001", 0.0)
+        self.assertEqual(places, [place(connector(2))])
+        self.assertEqual(self.connection.contested_by, ["a place that was discovered, and has not answered"])
+        self.connection.stop()
+        hear(encode_announcement(self.world.server.node_id, "rival", [connector(2)]), "10.0.0.1:3001", 1.0)
+        self.assertEqual(len(places), 1)

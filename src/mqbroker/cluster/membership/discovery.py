@@ -95,6 +95,11 @@ class DiscoveryGroup:
         return self.discovered.listeners
 
     @property
+    def rival_listeners(self) -> list[Callable[[TransportConfiguration], object]]:
+        """Called with the connector of another broker that announces the node id of this one, at each of its announcements."""
+        return self.discovered.rival_listeners
+
+    @property
     def contested(self) -> tuple[str, ...]:
         """Node ids that two brokers announce at the same time."""
         return self.discovered.contested

@@ -122,7 +122,7 @@ class ClusterTopology(Topology):
         self.node_id = node_id
         self.rival: str | None = None
         self.contested: Event[TransportConfiguration] = Event()
-        """Each connector but the own one with which the own node id is announced, also old ones."""
+        """Each connector but the own one with which the own node id is announced, by a member or in a discovery group, also old ones."""
         self.scaled_down: Event[str] = Event()
         """The node id of a member that leaves for good, since another broker gets what it has."""
         self._stopped = False

@@ -64,7 +64,7 @@ class Poll:
         self._limit: Cancellable | None = None
         self._asked: list[Deferred[bytes]] = []
         self._java_asked: set[str] = set()
-        """The Java voters among those whose answers this round waits for."""
+        """The Java voters among those that were asked in this round, and have not answered."""
         self._round = object()
         """Tells the answers of this round from late ones."""
 
@@ -98,32 +98,37 @@ class Poll:
         this_round = self._round
         self._limit = self._clock.call_later(self._round_seconds, self._too_late)
         question = encode_question(self._proposer.question)
+
+        def choose(voter: str, java: bool) -> tuple[str, bytes]:
+            if not java:
+                return ACTIVATION_VOTE, question
+            if this_round is self._round:
+                self._java_asked.add(voter)
+            return self._java.handler(voter), self._java.question(self._active)
+
         for voter in self._proposer.voters:
             if this_round is not self._round:
                 return
-            java = self._network.is_java(voter)
-            handler, asked = (self._java.handler(voter), self._java.question(self._active)) if java else (ACTIVATION_VOTE, question)
-            answer = self._network.ask_voter(voter, handler, asked)
+            answer = self._network.ask_voter(voter, partial(choose, voter))
             self._asked.append(answer)
-            if java:
-                self._java_asked.add(voter)
-            answer.addCallback(partial(self._answered, this_round, voter, java))
-            answer.addErrback(partial(self._failed, this_round, voter, java))
+            answer.addCallback(partial(self._answered, this_round, voter))
+            answer.addErrback(partial(self._failed, this_round, voter))
 
-    def _answered(self, this_round: object, voter: str, java: bool, vote: bytes) -> None:
+    def _answered(self, this_round: object, voter: str, vote: bytes) -> None:
         if this_round is not self._round:
             return
         proposer = self._proposer
-        if java:
+        if voter in self._java_asked:
             self._java_asked.discard(voter)
             self._step(proposer.agreed(voter) if self._java.agrees(self._active, vote) else proposer.silent(voter))
             return
         answer = decode_answer(vote)
         self._step(proposer.heard(answer) if answer.voter == voter else proposer.silent(voter))
 
-    def _failed(self, this_round: object, voter: str, java: bool, failure: Failure) -> None:
+    def _failed(self, this_round: object, voter: str, failure: Failure) -> None:
         if this_round is not self._round:
             return
+        java = voter in self._java_asked
         self._java_asked.discard(voter)
         if not isinstance(failure.value, UnreachableError):
             log.warn("the voter {voter} gives no answer that can be used: {reason}", voter=voter, reason=failure.getErrorMessage())

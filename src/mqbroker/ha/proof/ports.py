@@ -6,13 +6,31 @@ The network side carries bytes: a question and its answer are the bytes of a QUO
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     from twisted.internet.defer import Deferred
 
     from mqbroker.ha.proof.meeting import Standing
+
+Choice: TypeAlias = Callable[[bool], tuple[str, bytes] | None]
+"""Chooses the handler's name and the question for a broker, None: the answer is empty, without a question.
+
+True: it is a Java broker, which is asked as Java brokers ask each other.
+"""
+
+
+class Introduction(NamedTuple):
+    """What a broker of the cluster is as a voter."""
+
+    java: bool
+    """It votes as Java brokers do, and remembers nothing."""
+    votes: bool
+    """Not without persistence: such a broker forgets its promises, and has another node id after each start."""
+    paired: bool
+    """Its promises need the replica of its own pair."""
 
 
 class UnreachableError(Exception):
@@ -41,11 +59,8 @@ class Network(Protocol):
         fails with SilentError if somebody has taken a connection there meanwhile.
         """
 
-    def ask_voter(self, node_id: str, handler: str, question: bytes) -> Deferred[bytes]:
-        """Ask the active broker of ``node_id``."""
-
-    def is_java(self, node_id: str) -> bool:
-        """Is this voter a Java broker, as far as known?  It is asked as Java brokers ask each other."""
+    def ask_voter(self, node_id: str, choose: Choice) -> Deferred[bytes]:
+        """Ask the active broker of ``node_id``; ``choose`` is called once that broker has said of which kind it is."""
 
 
 class Purpose(Enum):

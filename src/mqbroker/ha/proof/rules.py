@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,6 +10,7 @@ from mqbroker.ha.proof.paxos import needed_votes
 
 if TYPE_CHECKING:
     from mqbroker.config.model.cluster import ReplicationConfiguration
+    from mqbroker.ha.proof.ports import Introduction
 
 RETRY_SECONDS = 1.0
 """Between two searches for a proof, unless ``vote-retry-wait`` is set.  Each pause is a half to one and a half of it, by chance."""
@@ -44,17 +45,33 @@ class ProofRules:
         )
 
 
-def warnings_at_start(rules: ProofRules, voters: Sequence[str], is_java: Callable[[str], bool]) -> Iterator[str]:
-    """One sentence for each thing that weakens the guarantee that two copies are never active."""
-    if not voters:
+def warnings_at_start(rules: ProofRules, met: Mapping[str, Introduction | None]) -> Iterator[str]:
+    """One sentence for each thing that weakens the guarantee that two copies are never active, or keeps both from going on alone.
+
+    ``met`` are the voters, by node id, None for one that does not answer.
+    """
+    if not met:
         yield (
             "this pair is alone: when the network between its brokers is cut both may become active.  "
-            "Any further mqbroker in the cluster, even an idle one, is a voter and prevents that"
+            "Any further mqbroker in the cluster, even an idle one, is a voter and prevents that, unless its persistence-enabled is false"
         )
-    needed = needed_votes(len(voters), rules.quorum_size)
-    if len(voters) < needed:
-        yield f"quorum-size asks for {needed} votes, and there are {len(voters)} voters: only the other copy itself can agree"
-    java = [each for each in voters if is_java(each)]
+    needed = needed_votes(len(met), rules.quorum_size)
+    voting = {each: said for each, said in met.items() if said is not None and said.votes}
+    paired = [each for each, said in voting.items() if said.paired]
+    if len(met) < needed:
+        yield f"quorum-size asks for {needed} votes, and there are {len(met)} voters: only the other copy itself can agree"
+    elif len(voting) < needed:
+        silent = ", ".join(each for each in met if each not in voting)
+        yield (
+            f"{needed} of {len(met)} voters are needed, and {len(voting)} vote: without the others ({silent}) neither broker of this "
+            "pair goes on alone.  mqbroker activation forget takes out a voter that never comes back"
+        )
+    elif len(voting) - len(paired) < needed:
+        yield (
+            f"{needed} of {len(met)} voters are needed, and some that vote are pairs ({', '.join(paired)}): pairs on the same two machines "
+            "wait for each other when one of these is lost.  More voters that are in no pair, on other machines, prevent that"
+        )
+    java = [each for each, said in voting.items() if said.java]
     if java:
         yield f"Java brokers vote here ({', '.join(java)}): they remember no votes, so that two copies may become active, as in a Java pair"
     if rules.primary and rules.check_for_active_server is False:

@@ -7,10 +7,14 @@ from __future__ import annotations
 
 from mqbroker.ha.proof.copy_record import COPY_ID_SIZE_MAX, SEQUENCE_MAX
 from mqbroker.ha.proof.paxos import Answer, Ballot, Held, Question, Round, Verdict
+from mqbroker.ha.proof.ports import Introduction
 from mqclient.wire.primitives import Reader, Writer
 
 ACTIVATION_VOTE = "MqbrokerActivationVote"
 """The handler's name."""
+
+INTRODUCTION = "MqbrokerVoter"
+"""The handler's name of the question whether a broker votes at all; the question is empty."""
 
 VOTE_SIZE_MAX = 1024
 """Bytes of a question or an answer about an activation sequence: ids and numbers, nothing that grows."""
@@ -68,8 +72,25 @@ def decode_answer(data: bytes) -> Answer:
     return Answer(voter, asked, ballot, Verdict(verdict), held)
 
 
-def _reader(data: bytes) -> Reader:
-    reader = Reader(data, ACTIVATION_VOTE)
+def encode_introduction(node_id: str, votes: bool, paired: bool) -> bytes:
+    writer = Writer()
+    writer.string(node_id)
+    writer.boolean(votes)
+    writer.boolean(paired)
+    return bytes(writer.data)
+
+
+def decode_introduction(data: bytes, node_id: str) -> Introduction:
+    """Raises MalformedPacketError, also for the answer of another node than ``node_id``."""
+    reader = _reader(data, INTRODUCTION)
+    found = _id(reader, "node_id")
+    if found != node_id:
+        raise reader.fail(f"{found} answers for {node_id}")
+    return Introduction(False, reader.boolean(), reader.boolean())
+
+
+def _reader(data: bytes, name: str = ACTIVATION_VOTE) -> Reader:
+    reader = Reader(data, name)
     if len(data) > VOTE_SIZE_MAX:
         raise reader.fail(f"{len(data)} bytes are more than {VOTE_SIZE_MAX}")
     return reader

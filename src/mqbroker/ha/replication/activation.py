@@ -11,7 +11,7 @@ from twisted.logger import Logger
 
 from mqbroker.cluster.membership.votes import connector_text as shown_to_java
 from mqbroker.ha.proof.meeting import MEETING, Standing
-from mqbroker.ha.proof.ports import Purpose
+from mqbroker.ha.proof.ports import Introduction, Purpose
 from mqbroker.ha.proof.rules import ProofRules
 from mqbroker.ha.proof.seeking import Seeker
 from mqbroker.ha.proof.seeking_machine import holding, passive
@@ -100,7 +100,7 @@ class ReplicationActivation:
         self._own = own = OwnCopy(clock)
         self._network: ProofNetwork
         self._candidate: Candidate | None = None
-        self._active = ActiveSide(policy, own, clock, call, self.answer, self._fail_back, self._is_java, self.end_clients)
+        self._active = ActiveSide(policy, own, clock, call, self.answer, self._fail_back, self._meet, self.end_clients)
         self._passive = PassiveSide(policy, own, clock, call, self.answer, self.refused, self._renamed)
         self._keeps_seeking = False
         """The present activation ends now, and the search for the proof does not."""
@@ -344,8 +344,8 @@ class ReplicationActivation:
     def _voters(self) -> Sequence[str]:
         return self._kept if self._active.voters is None else self._active.voters.members
 
-    def _is_java(self, node_id: str) -> bool:
-        return self._network.is_java(node_id)
+    def _meet(self, node_id: str) -> Deferred[Introduction]:
+        return self._network.meet(node_id)
 
     def _connector_of_node(self, node_id: str) -> TransportConfiguration | None:
         backup = self._passive.backup

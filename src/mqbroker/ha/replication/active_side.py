@@ -6,11 +6,12 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
-from twisted.internet.defer import Deferred, succeed
+from twisted.internet.defer import Deferred, DeferredList, succeed
 from twisted.logger import Logger
 
 from mqbroker.ha.one_copy import vote_for_others
 from mqbroker.ha.proof.meeting import MEETING
+from mqbroker.ha.proof.newcomers import Newcomers
 from mqbroker.ha.proof.ports import Purpose
 from mqbroker.ha.proof.rules import ProofRules, warnings_at_start
 from mqbroker.ha.proof.seeking import not_met
@@ -21,6 +22,7 @@ from mqbroker.ha.replication.primary import MirroredStore, ReplicatedPrimary
 if TYPE_CHECKING:
     from mqbroker.cluster.connection import ClusterConnection
     from mqbroker.config.model.cluster import ReplicationConfiguration
+    from mqbroker.ha.proof.ports import Introduction
     from mqbroker.ha.replication.own_copy import OwnCopy
     from mqbroker.messaging.ports import Clock, Store
     from mqbroker.server.server import Server
@@ -35,9 +37,9 @@ log = Logger(namespace="mqbroker.ha")
 
 
 class ActiveSide:
-    """``answer`` answers questions of the proof, and ``fail_back`` is called when the replica is to be active again.  ``is_java`` says
-    whether a voter is a Java broker.  ``call`` lets another thread call on the loop.  ``end_clients`` is called when a broker that stops
-    can answer durable work no more.
+    """``answer`` answers questions of the proof, and ``fail_back`` is called when the replica is to be active again.  ``meet`` asks
+    another broker what it is as a voter, and fails when it does not answer.  ``call`` lets another thread call on the loop.
+    ``end_clients`` is called when a broker that stops can answer durable work no more.
     """
 
     def __init__(
@@ -48,7 +50,7 @@ class ActiveSide:
         call: Callable[[Callable[[], object]], object],
         answer: Callable[[str, bytes], Deferred[bytes]],
         fail_back: Callable[[], object],
-        is_java: Callable[[str], bool],
+        meet: Callable[[str], Deferred[Introduction]],
         end_clients: Callable[[], object],
     ) -> None:
         self.primary: ReplicatedPrimary | None = None
@@ -65,14 +67,16 @@ class ActiveSide:
         self._call = call
         self._answer = answer
         self._fail_back = fail_back
-        self._is_java = is_java
+        self._meet = meet
         self._end_clients = end_clients
+        self._newcomers: Newcomers | None = None
+        """Those that this activity has to ask; None before the first one."""
         self._visiting: Deferred[Any] = succeed(None)
         """The visit to another broker that is active as this node."""
 
     def serve(self, server: Server, store: Store, kept: Mapping[tuple[str, str], str]) -> None:
         """The broker is active: take replicas, answer the other copies, and vote for other nodes."""
-        vote_for_others(server, store, kept)
+        vote_for_others(server, store, kept, paired=True)
         keeper, seeker, writer = self._own.keeper, self._own.seeker, self._own.writer
         assert keeper is not None and seeker is not None and writer is not None and server.cluster is not None
         connections = server.cluster.connections
@@ -99,14 +103,18 @@ class ActiveSide:
         self.primary.start()
         server.cluster_channel.register_vote(MEETING, lambda connection, question: self._answer(MEETING, question))
         self.voters = voters = Voters(store, server.node_id, kept)
-        connection.topology.add_listener(partial(self._member_seen, voters))
+        self._newcomers = newcomers = Newcomers(self._clock, self._meet, partial(turn.run, voters.join))
+        connection.topology.add_listener(partial(self._member_seen, voters, newcomers))
         connection.topology.contested.subscribe(self._contested)
         connection.topology.scaled_down.subscribe(partial(self._member_scaled_down, voters))
         self._clock.call_later(WARN_SECONDS, self._warn, voters)
 
-    def _member_seen(self, voters: Voters, member: TopologyMember, up: bool) -> None:
-        if up and voters is self.voters:
-            voters.join(member.node_id)
+    def _member_seen(self, voters: Voters, newcomers: Newcomers, member: TopologyMember, up: bool) -> None:
+        node_id = member.node_id
+        if not up:
+            newcomers.gone(node_id)
+        elif voters is self.voters and node_id not in (self._own.folder.node_id, *voters.members):
+            newcomers.seen(node_id)
 
     def _contested(self, place: TransportConfiguration) -> None:
         """Another broker is active as this node, as when a pair that was cut hears of itself again: one of the two is to give way."""
@@ -120,12 +128,19 @@ class ActiveSide:
     def _warn(self, voters: Voters) -> None:
         """Say what weakens the guarantee that two copies are never active, now that the other brokers had time to be seen."""
         if voters is self.voters:
-            for text in warnings_at_start(ProofRules.of(self._policy), voters.members, self._is_java):
+            members = voters.members
+            met = DeferredList([self._meet(each) for each in members], consumeErrors=True)
+            met.addCallback(lambda answers: self._warn_of(voters, dict(zip(members, answers, strict=True))))
+
+    def _warn_of(self, voters: Voters, met: Mapping[str, tuple[bool, Any]]) -> None:
+        if voters is self.voters:
+            said = {node_id: answer if answered else None for node_id, (answered, answer) in met.items()}
+            for text in warnings_at_start(ProofRules.of(self._policy), said):
                 log.warn("{text}", text=text)
 
     def leave(self) -> None:
         """The broker begins an orderly stop."""
-        self.voters = None
+        self._stop_asking()
         if self.primary is not None and not self.holds_back:
             self.primary.stop_called()
 
@@ -142,4 +157,9 @@ class ActiveSide:
         if self.primary is not None:
             self.primary.stop()
             self.primary = None
+        self._stop_asking()
+
+    def _stop_asking(self) -> None:
         self.voters = None
+        if self._newcomers is not None:
+            self._newcomers.stop()

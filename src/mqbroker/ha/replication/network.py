@@ -9,7 +9,8 @@ from twisted.internet.defer import CancelledError, Deferred, fail, succeed
 from twisted.logger import Logger
 
 from mqbroker.cluster.links.opening import ask_product
-from mqbroker.ha.proof.ports import RefusedError, UnreachableError
+from mqbroker.ha.proof.ports import Choice, Introduction, RefusedError, UnreachableError
+from mqbroker.ha.proof.vote_codec import INTRODUCTION, decode_introduction
 from mqbroker.ha.replication.asking import CopyQuestion
 from mqbroker.ha.replication.connectors import connector_of
 from mqbroker.server.transport.cluster_channel import PRODUCT
@@ -28,8 +29,8 @@ if TYPE_CHECKING:
 
 log = Logger(namespace="mqbroker.ha")
 
-JAVA_MAX = 1_000
-"""Java brokers that are remembered as such, as many as a topology has members."""
+MEET_SECONDS = 2.0
+"""How long a broker may take to say what it is as a voter."""
 
 TLS = "sslEnabled"
 """The parameter of a connector."""
@@ -68,7 +69,6 @@ class ProofNetwork:
         self._side = side
         self._over_link = over_link
         self._connector_of_node = connector_of_node
-        self._java: dict[str, None] = {}
         self._found = Topology()
         """The members of the cluster, as the last search has found them."""
         self._search: Deferred[None] = succeed(None)
@@ -84,13 +84,33 @@ class ProofNetwork:
 
         return CopyQuestion(self._side.runtime, place, self._over_link(connector, handler, question), dial).answer
 
-    def ask_voter(self, node_id: str, handler: str, question: bytes) -> Deferred[bytes]:
+    def ask_voter(self, node_id: str, choose: Choice) -> Deferred[bytes]:
         found = self._found.get(node_id)
         place = self._connector_of_node(node_id) if found is None else found.primary
         if place is None:
             self._look_for_members()
             return fail(UnreachableError(f"the cluster knows no active broker of the node {node_id}"))
-        return Deferred.fromCoroutine(self._ask(place, handler, question, node_id)).addErrback(self._look_again)
+        return Deferred.fromCoroutine(self._ask(place, choose)).addErrback(self._look_again)
+
+    def meet(self, node_id: str) -> Deferred[Introduction]:
+        """Ask the active broker of ``node_id`` what it is as a voter.  Fails when it does not say so within :data:`MEET_SECONDS`."""
+        kinds: list[bool] = []
+
+        def choose(java: bool) -> tuple[str, bytes] | None:
+            kinds.append(java)
+            return None if java else (INTRODUCTION, b"")
+
+        def answered(answer: bytes) -> Introduction:
+            return Introduction(True, True, False) if kinds[0] else decode_introduction(answer, node_id)
+
+        met = self.ask_voter(node_id, choose).addCallback(answered)
+        limit = self._side.runtime.call_later(MEET_SECONDS, met.cancel)
+
+        def ended(result: Introduction | Failure) -> Introduction | Failure:
+            limit.cancel()
+            return result
+
+        return met.addBoth(ended)
 
     def close(self) -> None:
         """Look for nobody any more."""
@@ -113,9 +133,6 @@ class ProofNetwork:
         if not isinstance(failure.value, CancelledError):
             log.failure("the search for voters failed", failure)
 
-    def is_java(self, node_id: str) -> bool:
-        return node_id in self._java
-
     async def _ask_copy(self, place: TransportConfiguration, handler: str, question: bytes, met: Callable[[], object]) -> bytes:
         connections: list[None] = []
 
@@ -125,7 +142,7 @@ class ProofNetwork:
 
         secure = await self._knock(place, met)
         try:
-            return await self._ask(place, handler, question, met=greeted)
+            return await self._ask(place, lambda java: (handler, question), greeted)
         except UnreachableError as error:
             if secure and not connections:
                 raise RefusedError(f"somebody is there, and TLS fails: {error}") from error
@@ -145,24 +162,18 @@ class ProofNetwork:
         met()
         return True
 
-    async def _ask(
-        self,
-        place: TransportConfiguration,
-        handler: str,
-        question: bytes,
-        node_id: str = "",
-        met: Callable[[], object] = lambda: None,
-    ) -> bytes:
+    async def _ask(self, place: TransportConfiguration, choose: Choice, met: Callable[[], object] = lambda: None) -> bytes:
         """``met`` is called when there is a connection."""
         answers: list[bytes] = []
 
         async def greet(connection: Connection) -> None:
             met()
-            product = await ask_product(connection, self._side.credentials, PRODUCT)
-            if node_id:
-                self._learn(node_id, product)
-            reply: QuorumVoteReply = await connection.cluster_channel.call(QuorumVote(handler, question), QuorumVoteReply)
-            answers.append(reply.vote)
+            chosen = choose(await ask_product(connection, self._side.credentials, PRODUCT) != PRODUCT)
+            if chosen is None:
+                answers.append(b"")
+            else:
+                reply: QuorumVoteReply = await connection.cluster_channel.call(QuorumVote(*chosen), QuorumVoteReply)
+                answers.append(reply.vote)
             raise _Answered("answered")
 
         locator = Locator(self._side.runtime, [place], self._side.settings(), greet=greet, follow=False)
@@ -179,9 +190,3 @@ class ProofNetwork:
         finally:
             await locator.close()
         raise UnreachableError(f"{describe(place)} does not answer")
-
-    def _learn(self, node_id: str, product: str | None) -> None:
-        if product == PRODUCT:
-            self._java.pop(node_id, None)
-        elif len(self._java) < JAVA_MAX:
-            self._java[node_id] = None

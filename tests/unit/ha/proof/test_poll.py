@@ -10,7 +10,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.cluster.membership.votes import FAILOVER_VOTE, OLD_FAILOVER_VOTE
 from mqbroker.ha.proof.poll import Outcome, Poll
-from mqbroker.ha.proof.ports import UnreachableError
+from mqbroker.ha.proof.ports import Choice, UnreachableError
 from mqbroker.ha.proof.vote_codec import ACTIVATION_VOTE
 from mqbroker.ha.proof.voter import Voter
 from mqclient.wire.primitives import Reader, Writer
@@ -24,18 +24,19 @@ class Ways:
     def __init__(self, voters: int) -> None:
         self.voters: dict[str, Voter] = {}
         self.java: set[str] = set()
+        self.absent: set[str] = set()
+        """Voters that have not even said of which kind they are."""
         for number in range(voters):
             store: Any = SettingsStore()
             store.when_synced = lambda ticket, function, *args: function(*args)
             self.voters[f"v{number}"] = Voter(store, f"v{number}", {})
         self.asked: list[tuple[str, str, bytes, Deferred[bytes]]] = []
 
-    def is_java(self, node_id: str) -> bool:
-        return node_id in self.java
-
-    def ask_voter(self, node_id: str, handler: str, question: bytes) -> Deferred[bytes]:
+    def ask_voter(self, node_id: str, choose: Choice) -> Deferred[bytes]:
         answer: Deferred[bytes] = Deferred()
-        self.asked.append((node_id, handler, question, answer))
+        chosen = choose(node_id in self.java) if node_id not in self.absent else ("", b"")
+        assert chosen is not None
+        self.asked.append((node_id, *chosen, answer))
         return answer
 
     def answer(self, *silent: str) -> None:
@@ -182,6 +183,19 @@ class PollTests(SynchronousTestCase):
             self.assertEqual(self.ways.asked[0][1], expected)
             self.ways.asked.clear()
             self.clock.advance(2.1)
+        self.flushLoggedErrors()
+
+    def test_a_java_voter_that_was_not_reached_is_asked_under_the_same_name_again(self) -> None:
+        self.ways.java = self.ways.absent = {"v0"}
+        poll = self.poll()
+        self.ask(poll)
+        self.ways.answer("v0", "v1")
+        self.ask(poll)
+        self.clock.advance(2.1)
+        self.ways.asked.clear()
+        self.ways.absent = set()
+        self.ask(poll)
+        self.assertEqual(self.ways.asked[0][1], FAILOVER_VOTE)
         self.flushLoggedErrors()
 
     def test_a_java_voter_that_answers_is_asked_under_the_same_name_again(self) -> None:

@@ -7,12 +7,16 @@ from collections.abc import Sequence
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.config.model.cluster import ReplicationConfiguration
+from mqbroker.ha.proof.ports import Introduction
 from mqbroker.ha.proof.rules import ProofRules, warnings_at_start
 
 
 class WarningTests(SynchronousTestCase):
-    def told(self, rules: ProofRules, voters: Sequence[str], java: Sequence[str] = ()) -> list[str]:
-        return list(warnings_at_start(rules, voters, lambda node_id: node_id in java))
+    def told(
+        self, rules: ProofRules, voters: Sequence[str], java: Sequence[str] = (), silent: Sequence[str] = (), paired: Sequence[str] = ()
+    ) -> list[str]:
+        met = {each: None if each in silent else Introduction(each in java, True, each in paired) for each in voters}
+        return list(warnings_at_start(rules, met))
 
     def test_a_pair_with_voters_needs_no_warning(self) -> None:
         self.assertEqual(self.told(ProofRules(True), ("a", "b")), [])
@@ -21,6 +25,21 @@ class WarningTests(SynchronousTestCase):
     def test_a_pair_alone_is_told_the_remedy(self) -> None:
         (told,) = self.told(ProofRules(True), ())
         self.assertIn("Any further mqbroker in the cluster, even an idle one, is a voter", told)
+
+    def test_a_majority_that_does_not_vote_now_is_told(self) -> None:
+        self.assertEqual(self.told(ProofRules(True), "abc", silent="a"), [])
+        (told,) = self.told(ProofRules(True), "abcd", silent="bd")
+        self.assertIn("3 of 4 voters are needed, and 2 vote: without the others (b, d)", told)
+
+    def test_a_voter_that_keeps_nothing_does_not_count(self) -> None:
+        (told,) = warnings_at_start(ProofRules(True), {"a": Introduction(java=False, votes=False, paired=False)})
+        self.assertIn("without the others (a)", told)
+
+    def test_voters_that_are_pairs_are_told_where_the_others_are_no_majority(self) -> None:
+        for voters, paired, expected in (("a", "a", 1), ("ab", "a", 1), ("abc", "a", 0), ("abc", "ab", 1), ("abc", "", 0)):
+            told = self.told(ProofRules(True), voters, paired=paired)
+            self.assertEqual(len(told), expected, voters)
+            self.assertTrue(all(f"some that vote are pairs ({', '.join(paired)})" in each for each in told))
 
     def test_each_setting_that_weakens_it_is_told(self) -> None:
         rules = ProofRules(True, 4, False, False)

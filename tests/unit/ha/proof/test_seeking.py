@@ -14,13 +14,14 @@ from twisted.trial.unittest import SynchronousTestCase
 from mqbroker.ha.proof.copy_keeper import CopyKeeper
 from mqbroker.ha.proof.copy_record import CopyRecord, CopyState, CopyStateError, OtherCopy, open_record, read_record
 from mqbroker.ha.proof.meeting import MEETING, Activity, Standing
-from mqbroker.ha.proof.ports import Purpose, RefusedError, SilentError, UnreachableError
+from mqbroker.ha.proof.ports import Choice, Purpose, RefusedError, SilentError, UnreachableError
 from mqbroker.ha.proof.reading_timer import READ_SECONDS
 from mqbroker.ha.proof.rules import ProofRules
 from mqbroker.ha.proof.seeking import AGAIN_SECONDS, Seeker
 from mqbroker.ha.proof.voter import Voter
 from mqclient.errors import MalformedPacketError
 from tests.support.clock import FakeClock
+from tests.support.copies import asked_of_ours
 from tests.support.disk import SimulatedDisk
 from tests.support.diskwriter import SimulatedDiskWriter
 from tests.support.settings_store import SettingsStore
@@ -88,16 +89,14 @@ class Broker:
         self.asked.append((connector, handler, question, answer))
         return answer
 
-    def ask_voter(self, node_id: str, handler: str, question: bytes) -> Deferred[bytes]:
+    def ask_voter(self, node_id: str, choose: Choice) -> Deferred[bytes]:
+        _, question = asked_of_ours(choose)
         answer: Deferred[bytes] = Deferred()
         if node_id in self.silent:
             answer.errback(UnreachableError("nobody"))
         else:
             self.voters[node_id].answer(question).chainDeferred(answer)
         return answer
-
-    def is_java(self, node_id: str) -> bool:
-        return False
 
     # what a test does
 

@@ -8,7 +8,17 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.ha.proof.copy_record import SEQUENCE_MAX
 from mqbroker.ha.proof.paxos import Answer, Ballot, Held, Question, Round, Verdict
-from mqbroker.ha.proof.vote_codec import BALLOT_MAX, VOTE_SIZE_MAX, decode_answer, decode_question, encode_answer, encode_question
+from mqbroker.ha.proof.ports import Introduction
+from mqbroker.ha.proof.vote_codec import (
+    BALLOT_MAX,
+    VOTE_SIZE_MAX,
+    decode_answer,
+    decode_introduction,
+    decode_question,
+    encode_answer,
+    encode_introduction,
+    encode_question,
+)
 from mqclient.errors import MalformedPacketError
 
 ids = st.text(alphabet="abcdef0123456789-", min_size=1, max_size=64)
@@ -58,3 +68,9 @@ class VoteCodecTests(SynchronousTestCase):
         place = data.index(2, 4 + 2 + 1 + 8 + 16)
         data[place] = 3
         self.assertRaises(MalformedPacketError, decode_answer, bytes(data))
+
+    def test_an_introduction_is_that_of_the_asked_broker(self) -> None:
+        said = encode_introduction("node", votes=True, paired=False)
+        self.assertEqual(decode_introduction(said, "node"), Introduction(java=False, votes=True, paired=False))
+        for data, node_id in ((said, "another"), (said[:-1], "node"), (b"", "node"), (said + bytes(VOTE_SIZE_MAX), "node")):
+            self.assertRaises(MalformedPacketError, decode_introduction, data, node_id)

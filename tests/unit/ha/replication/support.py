@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import random
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,8 +14,15 @@ from typing import Any
 from twisted.internet.defer import Deferred, succeed
 from twisted.trial.unittest import SynchronousTestCase
 
+from mqbroker.cluster.membership.votes import FAILOVER_VOTE
 from mqbroker.config.instance.broker_settings import BrokerSettings
-from mqbroker.config.model.cluster import ClusterConnectionConfiguration, ReplicationConfiguration, ScaleDownConfiguration
+from mqbroker.config.model.cluster import (
+    BroadcastGroupConfiguration,
+    ClusterConnectionConfiguration,
+    DiscoveryGroupConfiguration,
+    ReplicationConfiguration,
+    ScaleDownConfiguration,
+)
 from mqbroker.config.model.configuration import Configuration, QueueConfiguration
 from mqbroker.ha.proof.copy_record import CopyRecord, read_record
 from mqbroker.ha.replication.kept_voters import kept_voters
@@ -23,13 +32,17 @@ from mqbroker.node.life import BrokerLife
 from mqbroker.node.parts import StartError
 from mqbroker.node.presence import open_side
 from mqbroker.storage.disk.nodelock import NodeLock
+from mqclient.core.discovery.network import Received
+from mqclient.protocol.discovery import Endpoint
 from mqclient.urls import parse_transport_uri
 from mqclient.wire import packets as wire
+from mqclient.wire.primitives import Reader, Writer
 from tests.support.clock import FakeClock
 from tests.support.disk import SimulatedDisk
 from tests.support.diskwriter import WriterInTurns
 from tests.support.parts import make_parts
 from tests.unit.cluster.bridge_support import MemoryLink, MemoryRuntime
+from tests.unit.mqclient.core.discovery.support import GROUP, Ether, EtherLink
 from tests.unit.server.support import Peer, Session
 
 FOLDER = "/data/journal"
@@ -42,6 +55,7 @@ class Network:
         self.clock = clock
         self.listening: dict[str, Any] = {}
         self.links: list[MemoryLink] = []
+        self.ether = Ether()
         self.started: list[Node] = []
         self.cut = False
         """No byte arrives anywhere, and nobody hears of it."""
@@ -100,6 +114,9 @@ class Runtime(MemoryRuntime):
     def __init__(self, network: Network, clock: ProcessClock) -> None:
         super().__init__(clock)  # type: ignore[arg-type]
         self._network = network
+        self._process = clock
+        # Each process has ids of its own.
+        self.random_bytes = random.Random(f"process {len(network.started)}").randbytes  # type: ignore[method-assign]
 
     def connect(self, connector: Any, handler: Any, timeout: float) -> Any:
         port = str(dict(connector.parameters)["port"])
@@ -109,6 +126,13 @@ class Runtime(MemoryRuntime):
         result = super().connect(connector, handler, timeout)
         self._network.links += self.links[before:]
         return result
+
+    def open_broadcast(self, endpoint: Endpoint, received: Received | None) -> EtherLink:
+        def hear(data: bytes, source: str) -> None:
+            if received is not None and self._process.alive and not self._network.cut:
+                received(data, source)
+
+        return EtherLink(self._network.ether, endpoint, hear)
 
 
 class Acceptors:
@@ -149,6 +173,7 @@ class Node:
         others: dict[str, str],
         policy: ReplicationConfiguration | None,
         scale_down: ScaleDownConfiguration | None = None,
+        persistent: bool = True,
         **settings: Any,
     ) -> None:
         self.network = network
@@ -164,6 +189,7 @@ class Node:
         self.others = others
         self.policy = policy
         self.scale_down = scale_down
+        self.persistent = persistent
         self.settings = settings
         self.write_seconds = 0.0
         """How long the disk takes for one step."""
@@ -174,11 +200,14 @@ class Node:
         self.process: ProcessClock
 
     def configuration(self) -> Configuration:
+        if not self.others:
+            return self._discovering()
         ports = {"own": self.port, **self.others}
         connectors = {name: parse_transport_uri(f"tcp://broker:{port}", name) for name, port in ports.items()}
         connection = ClusterConnectionConfiguration("c", "own", static_connectors=tuple(self.others), retry_interval=100, call_timeout=5000)
         return Configuration(
             security_enabled=False,
+            persistence_enabled=self.persistent,
             name=self.name,
             replication=self.policy,
             scale_down=self.scale_down,
@@ -186,6 +215,19 @@ class Node:
             cluster_connections=[connection],
             addresses=[],
             **self.settings,
+        )
+
+    def _discovering(self) -> Configuration:
+        """Without connectors of others it finds them by discovery."""
+        return Configuration(
+            security_enabled=False,
+            name=self.name,
+            replication=self.policy,
+            connectors={"own": parse_transport_uri(f"tcp://broker:{self.port}", "own")},
+            cluster_connections=[ClusterConnectionConfiguration("c", "own", discovery_group="d", retry_interval=100, call_timeout=5000)],
+            broadcast_groups=[BroadcastGroupConfiguration("b", GROUP, connectors=("own",))],
+            discovery_groups={"d": DiscoveryGroupConfiguration("d", GROUP)},
+            addresses=[],
         )
 
     network_watch: Any = None
@@ -314,6 +356,23 @@ class Node:
         world: Any = SimpleNamespace(server=self.life.active.server)
         return Peer(world).open()
 
+    def speak_java(self, votes: list[str]) -> None:
+        """Be as a replicated Java broker is, once this one is active: it asks for no product, and knows the votes of its own kind only.
+
+        ``votes`` gets the names of those it is asked for.
+        """
+        channel = self.life.active.server.cluster_channel
+        connect, asked = channel._connect, channel._asked_to_vote
+        channel._votes.clear()
+        channel.register_vote(FAILOVER_VOTE, lambda connection, vote: yes_to(vote))
+
+        def vote(connection: Any, packet: wire.QuorumVote) -> Any:
+            votes.append(packet.handler)
+            return asked(connection, packet)
+
+        channel._connect = lambda connection, packet: connect(connection, replace(packet, product=None))  # type: ignore[method-assign]
+        channel.register(wire.QuorumVote, vote)
+
     def queue(self, name: str) -> None:
         queue = QueueConfiguration(name=name, address=name, routing_type=1, durable=True)
         messaging = self.life.active.messaging
@@ -328,8 +387,16 @@ class PairCase(SynchronousTestCase):
         self.network = Network(self.clock)
         self.nodes: list[Node] = []
 
+    def tearDown(self) -> None:
+        """What processes that were killed were waiting for ends here, and not in the middle of another test."""
+        self.assertEqual(self.flushLoggedErrors(), [])
+        self.nodes.clear()
+        del self.network
+        gc.collect()
+        self.flushLoggedErrors()
+
     def node(self, name: str, port: int, *others: int, **settings: Any) -> Node:
-        """``settings`` are those of :class:`Node`: ``policy``, ``scale_down``, and those of its configuration."""
+        """``settings`` are those of :class:`Node`: ``policy``, ``scale_down``, ``persistent``, and those of its configuration."""
         settings.setdefault("policy", None)
         node = Node(self.network, name, str(port), {f"to{each}": str(each) for each in others}, **settings)
         self.nodes.append(node)
@@ -364,6 +431,16 @@ class PairCase(SynchronousTestCase):
                 raise AssertionError(f"not reached within {seconds} s: {states}")
             self.run_for(0.05)
         return self.clock.seconds - start
+
+
+def yes_to(vote: bytes) -> bytes:
+    """The yes of a Java broker to a replica that asks whether its primary is gone."""
+    reader, writer = Reader(vote, "vote"), Writer()
+    reader.boolean()
+    writer.boolean(True)
+    writer.string(reader.string())
+    writer.nullable_string(None)
+    return bytes(writer.data)
 
 
 def created(name: str) -> wire.CreateQueueV2:

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from twisted.logger import capturedLogs, formatEvent
+
+from mqbroker.cluster.membership.votes import FAILOVER_VOTE
 from mqbroker.config.model.cluster import ReplicationConfiguration, ScaleDownConfiguration
+from mqbroker.ha.proof.vote_codec import INTRODUCTION
+from mqbroker.ha.replication.active_side import WARN_SECONDS
 from tests.unit.ha.replication.support import Node, PairCase
 
 
@@ -49,6 +54,96 @@ class VotersTests(PairCase):
         primary.activation.leave()
         self.assertEqual(primary.activation._voters(), (voter.record_node,))
         self.assertEqual((primary.failures, primary.disk.failures), ([], 0))
+
+    def test_a_broker_without_persistence_is_no_voter(self) -> None:
+        forgetful = self.node("forgetful", 4, 1, 2, 3, persistent=False).start()
+        voter = self.node("voter", 3, 1, 2).start()
+        primary = self.node("primary", 1, 2, 3, 4, policy=ReplicationConfiguration(False)).start()
+        backup = self.node("backup", 2, 1, 3, 4, policy=ReplicationConfiguration(True, retry_replication_wait=200)).start()
+        self.run_until(lambda: primary.state == "active" and primary.replica_state == "in sync")
+        for _ in range(2):
+            self.run_for(6)
+            self.assertIn(forgetful.life.active.server.node_id, primary.life.active.server.cluster.connections["c"].members)
+            self.assertEqual(primary.activation._voters(), (voter.record_node,))
+            forgetful.kill()
+            forgetful.start()
+        primary.kill()
+        self.run_until(lambda: backup.state == "active")
+
+    def test_a_voter_that_does_not_answer_at_first_is_asked_again(self) -> None:
+        voter = self.node("voter", 3, 1, 2).start()
+        primary = self.node("primary", 1, 2, 3, policy=ReplicationConfiguration(False)).start()
+        self.run_until(lambda: voter.state == "active")
+        channel = voter.life.active.server.cluster_channel
+        said = channel._votes.pop(INTRODUCTION)
+        self.run_until(lambda: primary.state == "active")
+        self.run_for(4)
+        self.assertEqual(primary.activation._voters(), ())
+        channel._votes[INTRODUCTION] = said
+        self.run_until(lambda: primary.activation._voters() == (voter.record_node,), 8)
+
+    def test_the_start_tells_that_too_few_voters_answer(self) -> None:
+        voter = self.node("voter", 3, 1).start()
+        primary = self.node("primary", 1, 2, 3, policy=ReplicationConfiguration(False)).start()
+        self.run_until(lambda: primary.state == "active" and primary.activation._voters() != ())
+        self.run_for(1)
+        lost = voter.record_node
+        voter.kill()
+        primary.kill()
+        with capturedLogs() as events:
+            primary.start()
+            self.run_for(WARN_SECONDS + 3)
+        said = [formatEvent(event) for event in events]
+        self.assertEqual(len([each for each in said if f"1 of 1 voters are needed, and 0 vote: without the others ({lost})" in each]), 1)
+
+    def two_pairs(self, *further: int) -> tuple[list[Node], list[Node]]:
+        """Two pairs that vote for each other, with their primaries on one machine and their backups on another."""
+        actives, replicas = [], []
+        for first, second in ((1, 3), (3, 1)):
+            policies = ReplicationConfiguration(False, group_name=f"g{first}"), ReplicationConfiguration(True, group_name=f"g{first}")
+            others = second, second + 1, *further
+            actives.append(self.node(f"primary {first}", first, first + 1, *others, policy=policies[0]).start())
+            replicas.append(self.node(f"backup {first}", first + 1, first, *others, policy=policies[1]).start())
+        self.run_until(lambda: all(each.state == "active" and each.replica_state == "in sync" for each in actives))
+        self.run_until(lambda: all(len(each.activation._voters()) == 1 + len(further) for each in actives))
+        return actives, replicas
+
+    def test_pairs_that_vote_for_each_other_wait_when_a_machine_is_lost_and_the_start_tells_it(self) -> None:
+        with capturedLogs() as events:
+            actives, replicas = self.two_pairs()
+            self.run_for(WARN_SECONDS)
+        said = [formatEvent(event) for event in events]
+        self.assertEqual(len([each for each in said if "some that vote are pairs" in each]), 2)
+        for each in replicas:
+            each.kill()
+        self.run_for(30)
+        self.assertEqual([each.state for each in actives], ["passive", "passive"])
+
+    def test_a_majority_of_voters_in_no_pair_lets_them_go_on(self) -> None:
+        voters = [self.node(f"voter {port}", port, 1, 3).start() for port in (5, 6)]
+        self.run_until(lambda: all(each.state == "active" for each in voters))
+        actives, replicas = self.two_pairs(5, 6)
+        for each in replicas:
+            each.kill()
+        self.run_for(10)
+        self.assertEqual([(each.state, each.activations, each.record.shared) for each in actives], [("active", 1, False)] * 2)
+
+    def test_a_java_voter_is_told_of_at_the_start_and_asked_as_java_brokers_ask(self) -> None:
+        votes: list[str] = []
+        voter = self.node("voter", 3, 1, 2).start()
+        self.run_until(lambda: voter.state == "active")
+        voter.speak_java(votes)
+        with capturedLogs() as events:
+            primary = self.node("primary", 1, 2, 3, policy=ReplicationConfiguration(False)).start()
+            backup = self.node("backup", 2, 1, 3, policy=ReplicationConfiguration(True, retry_replication_wait=200)).start()
+            self.run_until(lambda: primary.state == "active" and primary.replica_state == "in sync")
+            self.run_for(WARN_SECONDS)
+        said = [formatEvent(event) for event in events]
+        self.assertEqual(len([each for each in said if f"Java brokers vote here ({voter.record_node})" in each]), 1)
+        primary.kill()
+        took = self.run_until(lambda: backup.state == "active")
+        self.assertEqual(set(votes), {FAILOVER_VOTE})
+        self.assertLess(took, 2)
 
     def test_a_voter_that_has_scaled_down_is_none_any_more(self) -> None:
         voter = self.node("voter", 3, 1, 2, scale_down=ScaleDownConfiguration(connectors=("to1",))).start()

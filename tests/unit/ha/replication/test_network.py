@@ -8,9 +8,11 @@ from typing import Any
 from twisted.internet.defer import Deferred, fail, succeed
 from twisted.logger import capturedLogs, formatEvent
 
+from mqbroker.cluster.membership.votes import FAILOVER_VOTE
 from mqbroker.config.model.configuration import Configuration
+from mqbroker.ha.proof.java_voters import JavaVotes
 from mqbroker.ha.proof.meeting import MEETING, Standing
-from mqbroker.ha.proof.ports import RefusedError, SilentError, UnreachableError
+from mqbroker.ha.proof.ports import Introduction, RefusedError, SilentError, UnreachableError
 from mqbroker.ha.replication.connectors import connector_text
 from mqbroker.ha.replication.network import ProofNetwork
 from mqbroker.node.presence import open_side
@@ -34,20 +36,50 @@ class NetworkTests(PairCase):
         network: Any = ProofNetwork(self.side, lambda connector, handler, question: over_link, lambda node_id: self.known)
         question = self.primary.activation._own.seeker.standing.encode()
         if connector_text is None:
-            answer = network.ask_voter("node", MEETING, question)
+            answer = network.ask_voter("node", lambda java: (MEETING, question))
         else:
             answer = network.ask_copy(connector_text, MEETING, question)
         self.run_for(0.1)
-        self.java = network.is_java("node")
         return answer  # type: ignore[no-any-return]
 
     def test_a_broker_is_asked_over_a_connection_of_its_own(self) -> None:
         for answer in (self.ask(connector_text(connector(1))), self.ask()):
             standing = Standing.decode(self.successResultOf(answer))
             self.assertEqual(standing.node_id, self.primary.record_node)
-        self.assertFalse(self.java)
         self.run_for(1)
         self.assertEqual([link for link in self.network.links if link.open], [])
+
+    def test_a_voter_says_of_which_kind_it_is_before_it_is_asked(self) -> None:
+        votes: list[str] = []
+        kinds: list[bool] = []
+        network: Any = ProofNetwork(self.side, lambda connector, handler, question: None, lambda node_id: self.known)
+        self.assertEqual(self.met(network), Introduction(java=False, votes=True, paired=True))
+        self.primary.speak_java(votes)
+        answer = network.ask_voter("node", lambda java: kinds.append(java) or (FAILOVER_VOTE, JavaVotes("node", "").question(False)))
+        self.run_for(0.1)
+        self.assertTrue(self.successResultOf(answer))
+        self.assertEqual(self.met(network), Introduction(java=True, votes=True, paired=False))
+        self.assertEqual((kinds, votes), ([True], [FAILOVER_VOTE]))
+        self.run_for(1)
+        self.assertEqual([link for link in self.network.links if link.open], [])
+
+    def met(self, network: Any) -> Introduction:
+        met = network.meet(self.primary.record_node)
+        self.run_for(0.1)
+        return self.successResultOf(met)  # type: ignore[no-any-return]
+
+    def test_who_answers_for_another_node_is_not_that_voter(self) -> None:
+        met = ProofNetwork(self.side, lambda connector, handler, question: None, lambda node_id: self.known).meet("another")
+        self.run_for(0.1)
+        self.assertIn("answers for another", self.failureResultOf(met).getErrorMessage())
+
+    def test_a_voter_that_does_not_say_of_which_kind_it_is_is_waited_for_a_little(self) -> None:
+        self.primary.stand_still()
+        met = ProofNetwork(self.side, lambda connector, handler, question: None, lambda node_id: self.known).meet("node")
+        self.run_for(1.9)
+        self.assertNoResult(met)
+        self.run_for(0.2)
+        self.failureResultOf(met)
 
     def test_the_connection_of_the_pair_comes_first(self) -> None:
         self.assertEqual(self.successResultOf(self.ask(connector_text(connector(1)), succeed(b"x"))), b"x")
@@ -141,10 +173,10 @@ class NetworkTests(PairCase):
         question = self.primary.activation._own.seeker.standing.encode()
         for known in (None, 7):
             network = self.searching(known)
-            first = network.ask_voter(node_id, MEETING, question)
+            first = network.ask_voter(node_id, lambda java: (MEETING, question))
             self.run_for(0.1)
             self.failureResultOf(first, UnreachableError)
-            second = network.ask_voter(node_id, MEETING, question)
+            second = network.ask_voter(node_id, lambda java: (MEETING, question))
             self.run_for(0.1)
             self.assertEqual(Standing.decode(self.successResultOf(second)).node_id, node_id)
             self.run_for(1)
@@ -154,7 +186,7 @@ class NetworkTests(PairCase):
         self.network.listening["8"] = self.network.listening["1"]
         network = self.searching(None)
         for _ in range(3):
-            self.failureResultOf(network.ask_voter("node", MEETING, b""), UnreachableError)
+            self.failureResultOf(network.ask_voter("node", lambda java: (MEETING, b"")), UnreachableError)
         self.assertEqual(self.tries.tried, ["8"])
         network.close()
         self.run_for(10)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from mqbroker.config.model.cluster import ReplicationConfiguration
 from mqbroker.ha.proof.copy_record import CopyRecord, CopyState, write_record
 from tests.unit.ha.replication.support import FOLDER, Acceptors, Node, PairCase, created
 
@@ -173,3 +174,14 @@ class SplitTests(OneActiveCase):
         self.network.cut = False
         self.assert_pair(backup, primary)
         self.assert_kept(primary)
+
+    def test_brokers_that_find_each_other_by_discovery_meet_again_after_a_cut(self) -> None:
+        primary = self.node("primary", 1, policy=ReplicationConfiguration(False)).start()
+        backup = self.node("backup", 2, policy=ReplicationConfiguration(True, retry_replication_wait=200)).start()
+        self.run_until(lambda: primary.state == "active" and primary.replica_state == "in sync")
+        self.network.cut = True
+        self.run_until(lambda: primary.replica_state == "" and backup.state == "active", 150)
+        self.network.cut = False
+        self.run_until(lambda: "passive" in (primary.state, backup.state))
+        active, replica = sorted((primary, backup), key=lambda node: node.state)
+        self.assert_pair(active, replica)

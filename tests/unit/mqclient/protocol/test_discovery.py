@@ -216,6 +216,18 @@ class TableTests(SynchronousTestCase):
         self.hear("a", "1", 19.0)
         self.assertEqual(len(self.lines), 1)
 
+    def test_each_announcement_of_another_broker_with_the_own_node_id_tells_its_connector(self) -> None:
+        told: list[TransportConfiguration] = []
+        self.table = self.make("a", "1")
+        self.table.rival_listeners.append(told.append)
+        self.hear("a", "1", 0.0)
+        self.hear("b", "2", 0.0)
+        self.table.received(encode_announcement("a", "2", []), "10.0.0.1:3001", 0.0)
+        self.assertEqual(told, [])
+        self.hear("a", "2", 1.0, OTHER)
+        self.hear("a", "2", 2.0, OTHER)
+        self.assertEqual([each.name for each in told], [OTHER.name] * 2)
+
     def test_invented_brokers_are_bounded(self) -> None:
         for number in range(DISCOVERED_MAX + 5):
             self.hear(f"node {number}", "1", 0.0)

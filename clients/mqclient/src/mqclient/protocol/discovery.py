@@ -202,6 +202,8 @@ class Discovered:
             self._identities[own_node_id] = _Identity(own_unique_id)
         self.listeners: list[Callable[[], object]] = []
         """Called when a broker appeared, left or changed its connectors, and when :attr:`contested` changed."""
+        self.rival_listeners: list[Callable[[TransportConfiguration], object]] = []
+        """Called with the connector of a second broker with the own node id, at each of its announcements."""
 
     @property
     def brokers(self) -> tuple[DiscoveredBroker, ...]:
@@ -236,6 +238,9 @@ class Discovered:
             self._brokers[said.node_id] = DiscoveredBroker(said.node_id, said.unique_id, said.connectors, now, source)
         if changed:
             self._tell()
+        if own and said.connectors and self._own_unique_id not in (None, said.unique_id):
+            for listener in list(self.rival_listeners):
+                listener(said.connectors[-1])
         return not own and bool(said.connectors)
 
     def expire(self, now: float) -> None:
