@@ -35,8 +35,8 @@ NOT_RUN: dict[str, dict[str, str]] = {
     },
     "ha.md": {
         "$ mqbroker check ha --instance /var/lib/mybroker": "needs an instance of a pair: tests/unit/cli/check/test_check_ha.py",
-        "$ mqbroker data exp --journal data/journal/oldreplica.1 --bindings data/bindings/oldreplica.1 --paging data/paging/oldreplica.1 "
-        "--large-messages data/large-messages/oldreplica.1 --output split.xml": "needs a pair: tests/integration/ha/test_replication.py",
+        "$ mqbroker data merge --instance /var/lib/mybroker --url tcp://other:61616 --user admin --password secret": "needs a split: "
+        "tests/integration/cli/data/merge/test_merge.py",
     },
     "java.md": {
         "<dependency>": JAVA_PAGE,
