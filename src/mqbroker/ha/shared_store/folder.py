@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from enum import Enum, auto
 
@@ -69,7 +70,9 @@ class SharedFolder:
     def open(self, missing: Callable[[], str]) -> None:
         self._missing = missing
         self._check_locks()
-        self._learn_node_id()
+        # A broker that waits may stand still with the lock of the state; the node id is learned with the next look then.
+        with contextlib.suppress(StoreLockedError):
+            self._learn_node_id()
 
     def _check_locks(self) -> None:
         """Refuse a file system whose locks do not exclude anybody."""

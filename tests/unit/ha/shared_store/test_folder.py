@@ -115,6 +115,16 @@ class StartTests(FolderCase):
             self.assertIsNone(folder.problem)
             folder.release()
 
+    def test_a_start_goes_on_while_another_one_holds_the_lock_of_the_state(self) -> None:
+        self.put(STATE_ACTIVE)
+        held_up = self.disk.lock(LOCK)
+        assert held_up is not None
+        folder = self.folder()
+        self.assertEqual(folder.node_id, "")
+        held_up.release()
+        self.assertIs(folder.take_as_backup(), Found.TAKEN)
+        self.assertEqual(folder.node_id, NODE)
+
     def test_a_file_system_whose_locks_do_not_exclude_is_refused(self) -> None:
         self.patch(self.disk, "lock", lambda path, patience=0.0: SimulatedDisk(self.rng).lock(path))
         self.assertIn("do not exclude", str(self.assertRaises(StorageError, self.folder)))
