@@ -246,8 +246,9 @@ class SharedStoreGroup(Group):
         self.view(node).gone = True
 
     def became_active(self, node: HaNode) -> None:
-        super().became_active(node)
         view = self.view(node)
+        if not self.watch.is_former(view):  # who has stood still may become active late, and notices with its next look at the folder
+            super().became_active(node)
         node.process.life = view.turn
         if not view.turn:
             self.world.violation(f"{node.name} is active, and has not told former holders of the folder")
