@@ -8,6 +8,7 @@ import multiprocessing
 import os
 import sys
 import time
+import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -149,7 +150,12 @@ def _begin(plant: str) -> None:
 
 def _run_planted(work: tuple[int, str, str]) -> Outcome:
     seed, plant, kind = work
-    return outcome_of(KINDS[kind](seed), plant=plant)
+    try:
+        return outcome_of(KINDS[kind](seed), plant=plant)
+    except Exception:
+        # Not every error can be sent from one process to another, and the other seeds are to be run.
+        report = f"seed {seed}: {traceback.format_exc()}"
+        return Outcome(seed, ["the run raised an error"], report, faults=[], events=0, messages=0, receipts=0, starts=0, handovers=0)
 
 
 def main(arguments: Sequence[str]) -> int:

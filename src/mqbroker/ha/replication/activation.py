@@ -101,7 +101,7 @@ class ReplicationActivation:
         self._network: ProofNetwork
         self._candidate: Candidate | None = None
         self._active = ActiveSide(policy, own, clock, call, self.answer, self._fail_back, self._meet, self.end_clients)
-        self._passive = PassiveSide(policy, own, clock, call, self.answer, self.refused, self._renamed)
+        self._passive = PassiveSide(policy, own, clock, self.answer, self.refused, self._renamed)
         self._keeps_seeking = False
         """The present activation ends now, and the search for the proof does not."""
         self._closing: Deferred[None] = succeed(None)

@@ -18,7 +18,7 @@ from mqbroker.ha.proof.seeking_machine import passive
 from mqbroker.ha.replication.backup import ReplicatedBackup
 from mqbroker.ha.replication.connectors import connector_text
 from mqbroker.ha.replication.following import Registration
-from mqbroker.storage.mirror.former import empty_folders
+from mqbroker.storage.mirror.former import empty_folders, keep_for_good
 from mqbroker.storage.mirror.replica_folder import ReplicaFolder
 from mqclient.protocol.topology import same_place
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from twisted.python.failure import Failure
 
     from mqbroker.config.model.cluster import ReplicationConfiguration
-    from mqbroker.ha.proof.copy_keeper import Copying
+    from mqbroker.ha.proof.copy_keeper import Copying, CopyKeeper
     from mqbroker.ha.replication.backup import ClusterSide
     from mqbroker.ha.replication.own_copy import OwnCopy
     from mqbroker.ha.replication.packets import Welcome
@@ -50,8 +50,7 @@ class PassiveSide:
     """Implements :class:`mqbroker.ha.replication.following.FollowingOwner`.
 
     ``answer`` answers questions of the proof, ``refused`` is told when this copy is to follow, as
-    :meth:`mqbroker.ha.proof.ports.Owner.refused`, and ``renamed`` when it has taken another node id.  ``call`` lets another thread call on
-    the loop.
+    :meth:`mqbroker.ha.proof.ports.Owner.refused`, and ``renamed`` when it has taken another node id.
     """
 
     def __init__(
@@ -59,7 +58,6 @@ class PassiveSide:
         policy: ReplicationConfiguration,
         own: OwnCopy,
         clock: Clock,
-        call: Callable[[Callable[[], object]], object],
         answer: Callable[[str, bytes], Deferred[bytes]],
         refused: Callable[[str, Standing | None], object],
         renamed: Callable[[], object],
@@ -70,13 +68,10 @@ class PassiveSide:
         self._policy = policy
         self._own = own
         self._clock = clock
-        self._call = call
         self._refused = refused
         self._renamed = renamed
         self._looks = False
         """Does it look for a broker that is active as its node?"""
-        self._diverged = False
-        """Does the journal that is put away hold messages that no other copy has?"""
 
     def follow(self) -> None:
         side = self._own.side
@@ -193,9 +188,24 @@ class PassiveSide:
     def begin_copy(self, welcome: Welcome) -> Deferred[Copying]:
         keeper, seeker = self._own.keeper, self._own.seeker
         assert keeper is not None and seeker is not None
-        self._diverged = keeper.record.diverged
         other = OtherCopy(welcome.copy_id, connector_text(welcome.connector))
-        return seeker.begin_copy(other).addCallback(partial(self._adopt, welcome.node_id))
+        copying = seeker.begin_copy(other)
+        if keeper.record.diverged:
+            copying.addCallback(partial(self._put_away, keeper))
+        return copying.addCallback(partial(self._adopt, welcome.node_id))
+
+    def _put_away(self, keeper: CopyKeeper, copying: Copying) -> Deferred[Copying]:
+        """Keep the messages that no other copy has: that is noted before anything is copied, or a part of a copy would be kept, too."""
+        kept: Deferred[Copying] = Deferred()
+
+        def done(error: Exception | None) -> None:
+            if error is not None:
+                kept.errback(error)
+            else:
+                keeper.put_away().addCallback(lambda _: copying).chainDeferred(kept)
+
+        self._own.submit([partial(keep_for_good, self._own.inner, self._own.roots)], done)
+        return kept
 
     def _adopt(self, node_id: str, copying: Copying) -> Deferred[Copying]:
         adopted: Deferred[Copying] = Deferred()
@@ -215,17 +225,8 @@ class PassiveSide:
     def make_folder(self, answer: Callable[[int], object], failed: Callable[[str], object]) -> ReplicaFolder:
         own = self._own
         assert own.writer is not None
-        return ReplicaFolder(own.inner, own.roots, own.writer, partial(self._empty_folders, self._diverged), answer, failed)
-
-    def _empty_folders(self, diverged: bool) -> None:
-        """A step of the disk writer."""
-        empty_folders(self._own.inner, self._own.roots, self._policy.max_saved_replicated_journals_size, diverged)
-        if diverged:
-            self._call(self._is_put_away)
-
-    def _is_put_away(self) -> None:
-        if self._own.keeper is not None:
-            self._own.keeper.put_away()
+        begin = partial(empty_folders, own.inner, own.roots, self._policy.max_saved_replicated_journals_size)
+        return ReplicaFolder(own.inner, own.roots, own.writer, begin, answer, failed)
 
     def in_sync(self) -> None:
         """Nothing is to be done: the record says so."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from mqbroker.storage.disk.filesystem import FileSystem, join
 from mqbroker.storage.files.folders import make_folder
@@ -10,40 +10,60 @@ from mqbroker.storage.mirror.roots import Roots, is_own
 
 PREFIX = "oldreplica."
 KEPT = "kept"
-"""The file that says that an ``oldreplica.n`` is never removed."""
+"""The file that says that an ``oldreplica.n`` is never removed, and has all that was put away with it."""
+
+_BEING_KEPT = "being-kept"
+"""The name of that file as long as a part may still be missing."""
 
 
-def empty_folders(file_system: FileSystem, roots: Roots, saved: int, for_good: bool = False) -> None:
+def empty_folders(file_system: FileSystem, roots: Roots, saved: int) -> None:
     """Make the folders there, and empty but for what belongs to the broker itself; durably.  Blocks.
 
-    ``saved`` is ``max-saved-replicated-journals-size``: how many ``oldreplica.n`` stay, 0 = what is there is removed, -1 = all stay.
-    ``for_good``: what is there now is kept whatever ``saved`` says, and is never counted.  A crash in between leaves a part here and a part
-    there, so whoever calls this has noted durably that the folders are of no use.  Raises OSError.
+    ``saved`` is ``max-saved-replicated-journals-size``: how many ``oldreplica.n`` stay, 0 = what is there is removed, -1 = all stay.  A
+    crash in between leaves a part here and a part there, so whoever calls this has noted durably that the folders are of no use.
+    Raises OSError.
     """
-    for root in roots:
-        make_folder(file_system, roots.path(root))
-    number = 1 + max((each for root in roots for each in former_numbers(file_system, roots.path(root))), default=0)
+    _make_folders(file_system, roots)
+    number = _next_number(file_system, roots)
     for root in roots:
         directory = roots.path(root)
-        former = [name for name in file_system.list(directory) if not is_own(root, name)]
-        target = join(directory, f"{PREFIX}{number}")
-        if former and (saved or for_good):
+        former = _former(file_system, roots, root)
+        target = _former_folder(roots, root, number)
+        if former and saved:
             _make_directory(file_system, directory, target)
-            if for_good:
-                file_system.open(join(target, KEPT)).close()
-        for name in former:
-            if roots.has_folders(root):
-                _empty_folder(file_system, join(directory, name), join(target, name) if saved or for_good else None)
-            elif saved or for_good:
-                file_system.rename(join(directory, name), join(target, name))
-            else:
-                file_system.remove(join(directory, name))
-        if file_system.exists(target):
-            file_system.sync_directory(target)
-        # Before anything is copied no former file may come back after a crash.
-        file_system.sync_directory(directory)
+        _move(file_system, roots, root, former, target if saved else None)
         if saved >= 0:
             _remove_oldest(file_system, roots, root, saved)
+
+
+def keep_for_good(file_system: FileSystem, roots: Roots) -> None:
+    """Put what is in the folders into one ``oldreplica.n`` that stays, whatever :func:`empty_folders` saves; durably.  Blocks.
+
+    After a crash in between it is to be called again, and goes on with the same n, so that all of it is there together.  Raises OSError.
+    """
+    _make_folders(file_system, roots)
+    begun = [
+        number
+        for root in roots
+        for number in former_numbers(file_system, roots.path(root))
+        if file_system.exists(join(_former_folder(roots, root, number), _BEING_KEPT))
+    ]
+    if not begun and not any(_former(file_system, roots, root) for root in roots):
+        return
+    number = begun[0] if begun else _next_number(file_system, roots)
+    for root in roots:
+        target = _former_folder(roots, root, number)
+        _make_directory(file_system, roots.path(root), target)
+        if not file_system.exists(join(target, KEPT)):
+            file_system.open(join(target, _BEING_KEPT)).close()
+            file_system.sync_directory(target)
+    for root in roots:
+        _move(file_system, roots, root, _former(file_system, roots, root), _former_folder(roots, root, number))
+    for root in roots:
+        target = _former_folder(roots, root, number)
+        if file_system.exists(join(target, _BEING_KEPT)):
+            file_system.rename(join(target, _BEING_KEPT), join(target, KEPT))
+            file_system.sync_directory(target)
 
 
 def former_numbers(file_system: FileSystem, directory: str) -> Iterator[int]:
@@ -52,6 +72,40 @@ def former_numbers(file_system: FileSystem, directory: str) -> Iterator[int]:
         number = name.removeprefix(PREFIX)
         if name.startswith(PREFIX) and number.isdecimal():
             yield int(number)
+
+
+def _next_number(file_system: FileSystem, roots: Roots) -> int:
+    return 1 + max((number for root in roots for number in former_numbers(file_system, roots.path(root))), default=0)
+
+
+def _former_folder(roots: Roots, root: str, number: int) -> str:
+    return join(roots.path(root), f"{PREFIX}{number}")
+
+
+def _make_folders(file_system: FileSystem, roots: Roots) -> None:
+    for root in roots:
+        make_folder(file_system, roots.path(root))
+
+
+def _former(file_system: FileSystem, roots: Roots, root: str) -> list[str]:
+    """What is in a folder of the store and belongs to it, by name."""
+    return [name for name in file_system.list(roots.path(root)) if not is_own(root, name)]
+
+
+def _move(file_system: FileSystem, roots: Roots, root: str, names: Sequence[str], target: str | None) -> None:
+    """These names in a folder of the store go to ``target``, or away."""
+    directory = roots.path(root)
+    for name in names:
+        if roots.has_folders(root):
+            _empty_folder(file_system, join(directory, name), None if target is None else join(target, name))
+        elif target is None:
+            file_system.remove(join(directory, name))
+        else:
+            file_system.rename(join(directory, name), join(target, name))
+    if target is not None and file_system.exists(target):
+        file_system.sync_directory(target)
+    # Before anything is copied no former file may come back after a crash.
+    file_system.sync_directory(directory)
 
 
 def _empty_folder(file_system: FileSystem, folder: str, target: str | None) -> None:

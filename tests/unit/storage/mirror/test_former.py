@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from unittest import TestCase
 
-from mqbroker.storage.mirror.former import empty_folders
+from mqbroker.storage.mirror.former import empty_folders, keep_for_good
 from tests.support.disk import SimulatedCrash, SimulatedDisk
 from tests.unit.storage.mirror.support import REPLICA, REPLICA_ROOTS
 
@@ -27,8 +27,11 @@ class FormerTests(TestCase):
             for directory in (JOURNAL, f"{REPLICA}/large-messages", f"{PAGING}/q-1", PAGING):
                 self.disk.sync_directory(directory)
 
-    def empty(self, saved: int, for_good: bool = False) -> None:
-        empty_folders(self.disk, REPLICA_ROOTS, saved, for_good)
+    def empty(self, saved: int) -> None:
+        empty_folders(self.disk, REPLICA_ROOTS, saved)
+
+    def keep(self) -> None:
+        keep_for_good(self.disk, REPLICA_ROOTS)
 
     def files(self) -> dict[str, bytes]:
         return {path.removeprefix(f"{REPLICA}/"): content for path, content in sorted(self.disk.files().items())}
@@ -81,7 +84,7 @@ class FormerTests(TestCase):
     def test_what_is_kept_for_good_is_never_removed_nor_counted(self) -> None:
         self.empty(0)
         self.fill("split")
-        self.empty(0, for_good=True)
+        self.keep()
         for text in ("2", "3", "4"):
             self.fill(text)
             self.empty(1)
@@ -91,6 +94,63 @@ class FormerTests(TestCase):
         self.empty(0)
         self.assertEqual(self.files()["journal/oldreplica.1/mqbroker-data-1.mqj"], b"split")
         self.assertEqual(self.files()["paging/oldreplica.1/q-1/1.page"], b"split")
+
+    def test_what_is_kept_for_good_is_in_one_place_after_a_power_failure_in_between(self) -> None:
+        failures = 0
+        for after in range(80):
+            self.setUp()
+            self.empty(-1)
+            self.fill("former")
+            self.empty(-1)
+            self.fill("split")
+            self.disk.crash_after = after
+            try:
+                self.keep()
+            except SimulatedCrash:
+                failures += 1
+                self.disk.crash()
+            self.disk.crash_after = None
+            self.keep()
+            self.disk.crash()
+            others = ("oldreplica.1/", "server.lock")
+            content = {path: data for path, data in self.files().items() if not any(each in path for each in others)}
+            names = ("journal/{}/mqbroker-data-1.mqj", "large-messages/{}/1.msg", "paging/{}/q-1/1.page")
+            # A crash may leave an empty folder of the number that was to be used.
+            folder = "oldreplica.3" if names[0].format("oldreplica.3") in content else "oldreplica.2"
+            expected = {name.format(folder): b"split" for name in names}
+            expected |= {f"{root}/{folder}/kept": b"" for root in ("bindings", "journal", "large-messages", "paging")}
+            self.assertEqual(content, expected)
+        self.assertGreater(failures, 20)
+        self.assertLess(failures, 80)
+
+    def test_what_was_kept_for_good_is_whole_when_it_says_so(self) -> None:
+        for after in range(80):
+            self.setUp()
+            self.empty(-1)
+            self.fill("split")
+            self.disk.crash_after = after
+            try:
+                self.keep()
+            except SimulatedCrash:
+                self.disk.crash()
+            self.disk.crash_after = None
+            kept = [path.removesuffix("/kept") for path in self.files() if path.endswith("/kept")]
+            if kept:
+                self.assertEqual([path for path in self.files() if path.endswith(".mqj")], ["journal/oldreplica.1/mqbroker-data-1.mqj"])
+                self.assertEqual([path for path in self.files() if path.endswith(".page")], ["paging/oldreplica.1/q-1/1.page"])
+
+    def test_a_new_split_goes_to_a_place_of_its_own(self) -> None:
+        self.empty(0)
+        self.fill("first")
+        self.keep()
+        self.keep()
+        self.fill("second")
+        self.keep()
+        journals = {path: data for path, data in self.files().items() if path.endswith(".mqj")}
+        self.assertEqual(
+            journals, {"journal/oldreplica.1/mqbroker-data-1.mqj": b"first", "journal/oldreplica.2/mqbroker-data-1.mqj": b"second"}
+        )
+        self.assertNotIn("journal/oldreplica.3/kept", self.files())
 
     def test_after_a_power_failure_in_between_it_is_done_again(self) -> None:
         for after in range(40):
