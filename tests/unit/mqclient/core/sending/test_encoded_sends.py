@@ -178,6 +178,16 @@ class EncodedSendTests(SynchronousTestCase):
         self.assertEqual(self.rooms, 1)
         self.assertTrue(self.send(session, "x", 100))
 
+    def test_credits_that_are_used_up_to_the_last_byte_are_asked_for(self) -> None:
+        size = len(encoded("x", 1000))
+        for more in (0, 1):
+            self.setUp()
+            session = self.open(producer_window_size=2 * size + more)
+            self.assertTrue(self.send(session, "x", 1000))
+            self.send(session, "x", 1000)
+            self.settle()
+            self.assertTrue(session.open_encoded_sends().room, more)
+
     def test_one_message_greater_than_the_window_passes_and_is_paid_for(self) -> None:
         session = self.open(producer_window_size=1000)
         self.assertFalse(self.send(session, "x", 3000))

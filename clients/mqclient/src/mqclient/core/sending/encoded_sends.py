@@ -191,7 +191,8 @@ class EncodedSends:
             credits = self._new_credits(address)
         elif len(self._credits) > 1:
             self._credits.move_to_end(address)
-        ask = credits.request(size)
+        # One byte more than the message has: were the credits used up to the last byte with none on their way, nothing would go on.
+        ask = credits.request(size + 1)
         if ask:
             self._channel.send_at_once(ProducerRequestCredits(ask, address))
         credits.balance -= size
