@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from twisted.internet.defer import Deferred
 
+from mqbroker.cluster.links.forwarder import Forwarder
 from mqbroker.cluster.links.outgoing import link_id, node_id_bytes
 from mqbroker.ha.duplicate_ids import LINK_ID_SIZE
 from mqbroker.ha.messages import Encode
@@ -35,6 +36,8 @@ class Handover:
     def __init__(self, node: ClusterNode, on_complete: Callable[[], object]) -> None:
         self.node = node
         self.sent: set[Copy] = set()
+        self._sent_by_link: set[Copy] = set()
+        """Those of the queue of the link to the target, which go under the ids of that link."""
         self.complete = self.ended = False
         self._on_complete = on_complete
         self._scale_down = _scale_down_of(node)
@@ -47,6 +50,7 @@ class Handover:
             self.sent.update(copy_in(reference.message, reference.queue.name) for reference in held)
         for identity, has_got in self._in_doubt():
             node.cluster_ledger.in_doubt[identity].append(has_got)
+        note_unanswered(node)
 
     def _in_doubt(self) -> Iterator[tuple[str, Callable[[], bool]]]:
         """Messages by identity that wait for a third node, and whether that has them already, although it could not say so.
@@ -67,13 +71,17 @@ class Handover:
         encode: Encode = await self._encoder(target, queue)
 
         def recorded(reference: Reference) -> Any:
-            self.sent.add(copy_in(reference.message, queue.name))
+            copy = copy_in(reference.message, queue.name)
+            self.sent.add(copy)
+            if queue.name.startswith(INTERNAL) and queue.name.endswith(self.target_id):
+                self._sent_by_link.add(copy)
             return encode(reference)
 
         return recorded
 
     def _told(self, complete: bool, seconds: float) -> None:
         node, scale_down = self.node, self._scale_down
+        note_unanswered(self.node)
         self.complete = complete and not scale_down._waiting() and not node.messaging.branches.prepared()
         node.world.note(f"{node.name} has {'' if self.complete else 'not '}given everything away")
         if self.complete:
@@ -105,7 +113,22 @@ class Handover:
         except (StorageError, OSError):
             again = self.sent
         # Under the ids of the own link the target knows what it has.
-        return {copy for copy in again if not copy[0].startswith(INTERNAL) or not copy[0].endswith(self.target_id)}
+        return again - self._sent_by_link
+
+
+def note_unanswered(node: ClusterNode) -> None:
+    """Note messages that links have brought to a node that leaves, and that still wait at their senders: these send them to the target."""
+    here = {each for cache in node.messaging.core.duplicate_id_caches() for each in cache.ids()}
+    for sender in node.peers:
+        if sender is node or not sender.running:
+            continue
+        for name, queue in sender.messaging.core.queues.items():
+            if name.startswith(INTERNAL) and name.endswith(node.node_id):
+                begin = link_id(sender.node_id, name, sender.server.configuration.cluster_connections)
+                links = [each for each in queue.consumers() if isinstance(each, Forwarder)]
+                for reference in (*queue.references, *queue.scheduled, *(sent for link in links for sent in link._in_flight.values())):
+                    if begin + reference.message.message_id.to_bytes(8, "big") in here:
+                        node.cluster_ledger.brought_unanswered.add(str(reference.message.property(IDENTITY)))
 
 
 def _has_got(nodes: Sequence[ClusterNode], duplicate_id: bytes) -> bool:

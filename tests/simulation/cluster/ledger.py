@@ -31,9 +31,11 @@ class ClusterLedger(Ledger):
         """By identity: those of them that wait for a third node."""
         self.in_doubt: dict[str, list[Callable[[], bool]]] = defaultdict(list)
         """By identity, of messages that a node gave away which had perhaps sent them to a third one: is that so?  For each handover."""
+        self.brought_unanswered: set[str] = set()
+        """By identity: messages that a link had brought to a node which then left, while their sender had no answer."""
 
     def may_be_twice(self, copy: Copy) -> bool:
-        if copy in self.twice or copy[1] in self.twice_for_a_third:
+        if copy in self.twice or copy[1] in self.twice_for_a_third or copy[1] in self.brought_unanswered:
             return True
         return any(has_got() for has_got in self.in_doubt.get(copy[1], ()))
 

@@ -141,6 +141,7 @@ class ClusterNode(BrokerNode):
         """Stop in order; ``meets`` is told of the target when messages are sent to one."""
         if self.running and not self.process.stopping:
             self._meets = meets
+            handover.note_unanswered(self)
             self.stop(downtime)
 
     def _stopped(self, process: Process, downtime: float) -> None:
