@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger, LogLevel
 
-from mqbroker.cluster.links.opening import show_password
+from mqbroker.cluster.links.opening import ask_product
 from mqbroker.ha.replication.following import Following, FollowingOwner, Registration
+from mqbroker.server.transport.cluster_channel import PRODUCT
 from mqclient.core.api import LocatorSettings
 from mqclient.core.connection.connection import describe
 from mqclient.core.factories.locator import Locator
@@ -72,7 +73,8 @@ class ClusterSide:
         """The members of the cluster as the first broker at ``places`` that answers knows them; none when nobody answers."""
 
         async def log_in(connection: Connection) -> None:
-            await show_password(connection, self.credentials)
+            # A broker that seeks tells other mqbrokers that somebody is there.
+            await ask_product(connection, self.credentials, PRODUCT)
 
         topology = Topology()
         for place in places:

@@ -114,9 +114,10 @@ class ControlChannels:
         cluster = self._server.cluster
         if cluster is not None:
             cluster.subscribe(connection)
-        elif self._server.started or connection.cluster_authorized:
+        elif self._server.started or connection.product is not None:
             topology.answer_alone(connection)
         else:
+            # A Java broker takes whoever names a node for the active broker of that, and would vote against this one from then on.
             # A client that waited for the answer would not look for the active broker meanwhile.  A Java client that connects again asks
             # first whether it may go on here, and the answer must not be overtaken: without it that client waits for its call-timeout.
             connection.fail_soon("the broker is not active", SUBSCRIBER_SECONDS)

@@ -10,6 +10,7 @@ from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.config.model.configuration import Configuration
+from mqbroker.server.transport.cluster_channel import PRODUCT
 from mqbroker.server.transport.waiting import WaitingServer
 from mqclient.wire import packets as wire
 from mqclient.wire.frames import CLUSTER_CHANNEL, PING_CHANNEL, SESSION_CHANNEL
@@ -96,12 +97,20 @@ class WaitingServerTests(SynchronousTestCase):
         peer.send(wire.CheckForFailover(None), SESSION_CHANNEL)
         self.assertEqual(peer.take(SESSION_CHANNEL), [wire.CheckForFailoverReply(False)])
 
-    def test_a_broker_of_the_cluster_learns_that_somebody_is_here(self) -> None:
-        peer = self.member()
+    def test_another_mqbroker_learns_that_somebody_is_here(self) -> None:
+        peer = self.peer()
+        peer.send(wire.ClusterConnect("cu", "cp", PRODUCT, 1), CLUSTER_CHANNEL)
+        peer.take(CLUSTER_CHANNEL)
         peer.send(wire.SubscribeTopologyV2(False, 136), PING_CHANNEL)
         [packet] = peer.take(PING_CHANNEL)
         assert isinstance(packet, wire.ClusterTopologyV4)
         self.assertEqual((packet.node_id, packet.primary), (self.server.node_id, None))
+
+    def test_a_java_broker_does_not_hear_of_an_active_broker_that_is_none(self) -> None:
+        peer = self.member()
+        peer.send(wire.SubscribeTopologyV2(True, 136), PING_CHANNEL)
+        self.clock.advance(0.5)
+        self.assertEqual((peer.read(), peer.transport.aborted), ([], True))
 
     def test_who_is_silent_for_too_long_is_given_up(self) -> None:
         peer = self.peer()
