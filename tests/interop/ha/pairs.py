@@ -15,6 +15,8 @@ from tests.interop.processes import ManagedProcess, ProcessFailed, answers
 SHARED_STORE, REPLICATION = "shared-store", "replication"
 PRIMARY, BACKUP = 0, 1
 """Numbers of the brokers; further ones have no policy, and vote."""
+VOTER = 2
+"""The number of the first one that votes."""
 READY = {SHARED_STORE: "AMQ221031", REPLICATION: "AMQ221024"}
 """Written by a backup that may take over."""
 NOTICED = """\
@@ -32,12 +34,14 @@ POLICY = """
          </{kind}>
       </ha-policy>
 """
+JAVA_VOTER = POLICY.format(kind=REPLICATION, role="primary", options="               <group-name>voters</group-name>")
+"""A real Artemis votes only as the primary of a replicated pair; the group keeps backups of others away from it."""
 START_SECONDS = 180.0
 LOOK_SECONDS = 0.05
 
 
 class Pair(Nodes):
-    """The brokers are not started yet.  `options` are elements of the policies, by role."""
+    """The brokers are not started yet.  `options` are elements of the policies, by role; `voter` is the kind of the voters, if another."""
 
     def __init__(
         self,
@@ -46,6 +50,7 @@ class Pair(Nodes):
         folder: Path,
         options: Mapping[str, str] = {},
         voters: int = 0,
+        voter: str = "",
         proxied: bool = False,
         make: Callable[[str, Path, Additions, int], Peer] = make_peer,
     ) -> None:
@@ -53,7 +58,10 @@ class Pair(Nodes):
         core = {
             number: POLICY.format(kind=kind, role=role, options=options.get(role, "")) for number, role in enumerate(("primary", "backup"))
         }
-        super().__init__([name] * (2 + voters), folder, Shape(core=core, options=NOTICED, proxied=proxied), make)
+        if voter == "artemis":
+            core |= {VOTER + number: JAVA_VOTER for number in range(voters)}
+        kinds = [name, name, *[voter or name] * voters]
+        super().__init__(kinds, folder, Shape(core=core, options=NOTICED, proxied=proxied), make)
         if kind == SHARED_STORE:
             self._share()
 
@@ -64,10 +72,9 @@ class Pair(Nodes):
         own.symlink_to(shared, target_is_directory=True)
 
     def start(self) -> None:
-        """Start all, one after the other; the backup may take over then."""
-        for number, broker in enumerate(self.brokers):
-            if number != BACKUP:
-                broker.start()
+        """Start all, one after the other, voters before the primary that looks for them; the backup may take over then."""
+        for broker in (*self.brokers[VOTER:], self[PRIMARY]):
+            broker.start()
         self[BACKUP].launch()
         self.process(BACKUP).wait_for_line(READY[self.kind], START_SECONDS)
 
