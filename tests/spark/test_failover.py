@@ -1,4 +1,4 @@
-"""A stream goes on with the backup of a pair when the primary is killed."""
+"""A stream goes on with the backup of a pair when the primary is killed: one that shares the store, and one that has a copy."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.integration.brokers import Broker
 from tests.integration.ha.pair import BACKUP, PRIMARY, SharedPairCase
+from tests.integration.ha.processes import ProcessesCase
+from tests.integration.ha.replicated_pair import IN_SYNC, VOTER, ReplicatedPairCase
 from tests.spark.support import message_count, send_numbered
 from tests.spark.test_stream import into, stream, until, written
 
@@ -17,7 +20,9 @@ if TYPE_CHECKING:
 QUEUE = "stream.failover"
 
 
-class FailoverTests(SharedPairCase):
+class Failover(ProcessesCase):
+    primary: Broker
+    backup: Broker
     spark: SparkSession
     path: Path
 
@@ -28,7 +33,7 @@ class FailoverTests(SharedPairCase):
     def url(self, *names: str) -> str:
         return "({})?ha=true".format(",".join(f"tcp://127.0.0.1:{self.ports[name]}" for name in names))
 
-    def test_a_stream_goes_on_with_the_backup(self) -> None:
+    def check_that_a_stream_goes_on(self) -> None:
         send_numbered(self.url(PRIMARY), QUEUE, 100)
         frame = stream(self.spark, self.url(PRIMARY, BACKUP), queue=QUEUE)
         query = into(frame, self.path).trigger(processingTime="1 second").start()
@@ -47,3 +52,16 @@ class FailoverTests(SharedPairCase):
         until(lambda: message_count(self.url(BACKUP), QUEUE) == 0)
         query.stop()
         self.assertEqual(written(self.spark, self.path), [*range(200)])
+
+
+class SharedStoreTests(Failover, SharedPairCase):
+    def test_a_stream_goes_on_with_the_store(self) -> None:
+        self.check_that_a_stream_goes_on()
+
+
+class ReplicationTests(Failover, ReplicatedPairCase):
+    def test_a_stream_goes_on_with_the_copy(self) -> None:
+        self.start(VOTER)
+        self.primary = self.start(PRIMARY)
+        self.backup = self.start(BACKUP, IN_SYNC)
+        self.check_that_a_stream_goes_on()
