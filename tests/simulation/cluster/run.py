@@ -453,9 +453,16 @@ class ClusterSimulation:
         return forgotten is not None and self.ledger.sent[identity].asked <= self._heard_of(forgotten)
 
     def _heard_of(self, time: float) -> float:
-        """When every node has heard of what happened then: after a partition its links have to be made again."""
-        cuts = [each for each in self.schedule.timed if isinstance(each, faults.Partition) and each.at <= time <= each.at + each.seconds]
-        return max((each.at + each.seconds + RELINKED_SECONDS for each in cuts), default=time)
+        """When every node has heard of what happened then.
+
+        After a partition its links have to be made again, and so they have to when a node between two others was away.
+        """
+        timed = self.schedule.timed
+        cuts = [(each.at, each.at + each.seconds) for each in timed if isinstance(each, faults.Partition)]
+        for each in timed:
+            if isinstance(each, faults.OfNode) and (downtime := getattr(each.fault, "downtime", None)) is not None:
+                cuts.append((each.fault.at, each.fault.at + downtime))
+        return max((end + RELINKED_SECONDS for begin, end in cuts if begin <= time <= end), default=time)
 
     def _receiver(self, rng: random.Random, at: Place, queue: str, number: int) -> Actor:
         name = f"{queue}-receiver{number}@{at.broker.name}"
