@@ -459,9 +459,8 @@ class ClusterSimulation:
         """
         timed = self.schedule.timed
         cuts = [(each.at, each.at + each.seconds) for each in timed if isinstance(each, faults.Partition)]
-        for each in timed:
-            if isinstance(each, faults.OfNode) and (downtime := getattr(each.fault, "downtime", None)) is not None:
-                cuts.append((each.fault.at, each.fault.at + downtime))
+        of_nodes = [each.fault for each in timed if isinstance(each, faults.OfNode)]
+        cuts += [(fault.at, fault.at + fault.downtime) for fault in of_nodes if hasattr(fault, "downtime")]
         return max((end + RELINKED_SECONDS for begin, end in cuts if begin <= time <= end), default=time)
 
     def _receiver(self, rng: random.Random, at: Place, queue: str, number: int) -> Actor:
