@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from mqbroker.ha.locks.contract import UnavailableError
+from tests.support.diskwriter import SimulatedDiskWriter
 
 
 @dataclass
@@ -90,3 +91,12 @@ class MemoryLockManager:
             self.lost_answers -= 1
             raise UnavailableError("the answer is lost")
         return answer
+
+
+class LockWorker(SimulatedDiskWriter):
+    """The thread of a lock manager: see :class:`mqbroker.ha.locks.proof.Worker`."""
+
+    stops = 0
+
+    def stop(self) -> None:
+        self.stops += 1

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from twisted.internet.defer import Deferred
 
     from mqbroker.config.model.configuration import Configuration
+    from mqbroker.ha.locks.proof import LockProof
     from mqbroker.ha.replication.backup import ClusterSide
     from mqbroker.ha.shared_store.activation import Presence
     from mqbroker.messaging.ports import Clock, Store
@@ -137,7 +138,7 @@ class Surroundings:
     ``presence`` shows a passive broker to its cluster, and ``open_side`` gives the ways to other brokers by the cluster connection of this
     name (None: the default one).  ``lock`` is held for single operations on files, by the loop and by the disk writer; ``call`` lets
     another thread call on the loop.  ``network_answers`` asks the places of the network check whether one of them answers; None: there is
-    no such check.
+    no such check.  ``locks`` is the lock manager of the configuration; None: there is none.
     """
 
     clock: Clock
@@ -147,6 +148,7 @@ class Surroundings:
     lock: AbstractContextManager[object]
     call: Callable[[Callable[[], object]], object]
     network_answers: Callable[[], Deferred[bool]] | None = None
+    locks: LockProof | None = None
 
 
 def make_activation(configuration: Configuration, outside: Surroundings) -> Activation:
@@ -168,5 +170,6 @@ def make_activation(configuration: Configuration, outside: Surroundings) -> Acti
             outside.lock,
             outside.call,
             outside.network_answers,
+            outside.locks,
         )
     return ActiveAtOnce()

@@ -173,6 +173,14 @@ class SharedStoreConfiguration:
 
 
 @dataclass(frozen=True, slots=True)
+class LockManagerConfiguration:
+    """A lock manager: the Java class name or import path, None = ZooKeeper; and its properties."""
+
+    class_name: str | None = None
+    properties: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class ReplicationConfiguration:
     """A primary and a backup, each with a copy of the journal.  ``backup``: this one waits for a primary that it can copy.
 
@@ -180,7 +188,7 @@ class ReplicationConfiguration:
     ``max_saved_replicated_journals_size`` are kept, -1 = all.  Times are in milliseconds, but ``quorum_vote_wait`` in seconds.
     ``check_for_active_server`` (of a primary) and ``vote_on_replication_failure`` ask for a proof before the start, and after the loss of
     the replica; None = as true.  ``quorum_size`` is the number of nodes of the cluster, with the own one, of which a majority must agree at
-    least, -1 = those that are known.  ``allow_failback`` and ``restart_backup`` are for a backup.
+    least, -1 = those that are known.  ``allow_failback`` and ``restart_backup`` are for a backup.  With a ``manager`` nobody votes.
     """
 
     backup: bool
@@ -196,6 +204,7 @@ class ReplicationConfiguration:
     quorum_vote_wait: int | None = None
     """For each of the two answers of the voters; None: :data:`mqbroker.ha.proof.rules.ROUND_SECONDS`."""
     retry_replication_wait: int | None = None
-    """None: as long as ``vote_retry_wait``, and without that 5000."""
+    """None: as long as ``vote_retry_wait``, and without that 5000; 2000 with a ``manager``."""
     allow_failback: bool = False
     restart_backup: bool = True
+    manager: LockManagerConfiguration | None = None

@@ -81,6 +81,9 @@ class CopyKeeper:
     def raise_to(self, sequence: int, took_over: bool) -> Deferred[CopyRecord]:
         return self._change(lambda record: record.raised(sequence, took_over))
 
+    def skip(self) -> Deferred[CopyRecord]:
+        return self._change(CopyRecord.skipped)
+
     def fell_behind(self) -> None:
         """Another copy goes on."""
         self.in_sync = False

@@ -126,6 +126,11 @@ class CopyRecord:
             raise CopyStateError(f"the sequence {sequence} is not above {self.sequence}")
         return replace(self, state=CopyState.COMPLETE, sequence=sequence, other=None, took_over=took_over)
 
+    def skipped(self) -> CopyRecord:
+        """Nobody was active at the next sequence, and nobody will be."""
+        self._must_be_complete("skip a sequence")
+        return replace(self, sequence=self.sequence + 1)
+
     def gave_up(self, diverged: bool = False) -> CopyRecord:
         """Never used again before a full copy.  Data that are incomplete stay so."""
         return replace(self, state=CopyState.GIVEN_UP, diverged=diverged) if self.complete else self

@@ -18,6 +18,9 @@ RETRY_SECONDS = 1.0
 RETRY_SECONDS_MIN = 0.1
 """A pause that is set is at least so long: a broker that finds nobody has its answer at once."""
 
+LOCK_RETRY_SECONDS = 0.25
+"""Between two requests to a lock manager, give or take a half."""
+
 ROUND_SECONDS = 2.0
 """How long the answers of one round of the voters are waited for, unless ``quorum-vote-wait`` is set."""
 
@@ -35,6 +38,8 @@ class ProofRules:
 
     @classmethod
     def of(cls, policy: ReplicationConfiguration) -> ProofRules:
+        if policy.manager is not None:
+            return cls(not policy.backup, retry_seconds=LOCK_RETRY_SECONDS)
         return cls(
             not policy.backup,
             policy.quorum_size,

@@ -11,6 +11,7 @@ from twisted.internet.defer import CancelledError, Deferred, fail, succeed
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
+from mqbroker.ha.locks.claims import Claim, Verdict
 from mqbroker.ha.proof.copy_keeper import Copying, CopyKeeper
 from mqbroker.ha.proof.copy_record import CopyRecord, CopyStateError, OtherCopy
 from mqbroker.ha.proof.meeting import MEETING, Activity, Standing
@@ -34,6 +35,7 @@ from mqbroker.ha.proof.seeking_machine import (
 from mqclient.errors import MQError
 
 if TYPE_CHECKING:
+    from mqbroker.ha.locks.proof import LockProof
     from mqbroker.messaging.ports import Cancellable, Clock
 
 ANSWER_SECONDS = 2.0
@@ -74,7 +76,8 @@ class Seeker:
     ``voters`` gives the list of voters as this copy has it (``mqbroker.ha.proof.voters``), also of a copy that seeks to be active; it may
     not raise.  ``connector`` is the own connector in the form that Java voters answer with.  ``network_answers`` asks the places of the
     network check: unless one of them answers a passive copy seeks no proof, as it may be this copy that is cut off.  None: there is no such
-    check.
+    check.  With ``locks``, the lock manager, neither voters nor other copies are asked, and no copy gives itself up to another one: each
+    sequence comes from the lock manager (decision 38).
     """
 
     def __init__(
@@ -89,7 +92,9 @@ class Seeker:
         entropy: Callable[[int], bytes],
         connector: str = "",
         network_answers: Callable[[], Deferred[bool]] | None = None,
+        locks: LockProof | None = None,
     ) -> None:
+        self._locks = locks
         self._network_answers = network_answers
         self._keeper = keeper
         self._node_id = node_id
@@ -117,6 +122,8 @@ class Seeker:
         """After that time the end of a question says nothing of the other copy any more."""
         self._reason = ""
         """Why it stands as it does, for the log."""
+        self._logged = ""
+        """The reason that was logged last: one that stays is told once."""
         self._for: Standing | None = None
         """The copy in whose favour this one is refused, or gives itself up."""
         self._waiting: list[Deferred[None]] = []
@@ -205,6 +212,11 @@ class Seeker:
         """
         self._machine.cease()
 
+    def lock_lost(self, reason: str) -> None:
+        """The lock manager says that another broker may have the lock by now."""
+        if self._serving or self._state in (raising.name, holding.name):
+            self._owner.failed(f"the lock of this broker is lost: {reason}")
+
     def note(self, other: OtherCopy) -> Deferred[CopyRecord]:
         """From this call on nothing is acknowledged that ``other`` does not have; once the result fires it may be told that it is complete.
 
@@ -258,7 +270,7 @@ class Seeker:
         Raises MalformedPacketError.
         """
         asker = Standing.decode(question)
-        if asker.gives_word_to(self.standing):
+        if self._locks is None and asker.gives_word_to(self.standing):
             self._proven(f"the copy {asker.copy_id} has given itself up")
         given = self._yield_to(asker) if self._must_yield(asker) else succeed(None)
         return given.addCallback(lambda _: self._durable(replace(self.standing, word_for=asker.search).encode()))
@@ -267,6 +279,8 @@ class Seeker:
         return self._keeper.settled().addCallback(lambda _: answer)
 
     def _must_yield(self, other: Standing) -> bool:
+        if self._locks is not None:
+            return False
         state = self._state
         return state == yielding.name or (state != raising.name and self.standing.yields_to(other))
 
@@ -305,8 +319,10 @@ class Seeker:
     def _ask_others(self) -> None:
         record = self._keeper.latest
         rules = self._rules
-        if not record.usable:
+        if not record.usable or (self._locks is not None and not record.complete):
             self._refused(f"these data are {record.state.value}")
+        elif self._locks is not None:
+            self._machine.unanswered()
         elif record.other is None:
             self._proven("no other copy has these data")
         elif self._purpose is Purpose.START and rules.primary and rules.check_for_active_server is False:
@@ -395,8 +411,33 @@ class Seeker:
             self._reason = f"{who} does not give itself up"
             self._machine.unanswered()
 
-    def ask_voters(self) -> None:
+    def ask_for_sequence(self) -> None:
         self._state = voting.name
+        if self._locks is not None:
+            self._claim(self._locks)
+        else:
+            self._ask_voters()
+
+    def _claim(self, locks: LockProof) -> None:
+        self._step = step = object()
+        locks.claim(self._node_id, self._keeper.latest.sequence + 1, partial(self._claimed, step, locks))
+
+    def _claimed(self, step: object, locks: LockProof, claim: Claim | str) -> None:
+        if step is not self._step:
+            return
+        if isinstance(claim, str):
+            self._undecided(claim)
+        elif claim.verdict is Verdict.CLAIMED:
+            self._proven(claim.text)
+        elif claim.verdict is Verdict.SKIP:
+            skipped = self._keeper.skip()
+            skipped.addCallbacks(lambda _: self._claim(locks) if step is self._step else None, self._broken)
+        elif claim.verdict is Verdict.STALE:
+            self._refused(claim.text)
+        else:
+            self._undecided(claim.text)
+
+    def _ask_voters(self) -> None:
         voters = self._voters()
         record = self._keeper.latest
         if not record.complete:
@@ -433,7 +474,7 @@ class Seeker:
         self._machine.refused()
 
     def _undecided(self, text: str) -> None:
-        log.info("this broker may not be active yet: {text}", text=text)
+        self._log("this broker may not be active yet: {text}", text)
         self._reason = text
         self._machine.undecided()
 
@@ -450,13 +491,31 @@ class Seeker:
         took_over = self._purpose is Purpose.TAKE_OVER or (not record.shared and record.took_over)
         self._step = step = object()
         raised = self._keeper.raise_to(record.sequence + 1, took_over)
-        raised.addCallbacks(lambda _: self._machine.raised() if step is self._step else None, self._broken)
+        raised.addCallbacks(lambda record: self._commit(record.sequence) if step is self._step else None, self._broken)
+
+    def _commit(self, sequence: int) -> None:
+        """The sequence is durable here: before anything is acknowledged at it the lock manager must know."""
+        step = self._step
+
+        def committed(done: bool) -> None:
+            if step is not self._step:
+                return
+            if done:
+                self._machine.raised()
+            else:
+                self._owner.failed(f"another broker has the lock since sequence {sequence} was claimed")
+
+        if self._locks is None:
+            self._machine.raised()
+        else:
+            self._locks.commit(sequence, committed)
 
     def hold(self) -> None:
         self._state = holding.name
         self._end_search()
         self._serving = True
         sequence = self._keeper.latest.sequence
+        self._logged = ""
         log.info("this broker may be active at sequence {sequence}: {text}", sequence=sequence, text=self._reason)
         self._owner.granted(sequence, self._reason)
 
@@ -500,7 +559,8 @@ class Seeker:
         if self._serving:
             self._end_serving()
         self._keeper.fell_behind()
-        log.info("this broker is passive: {text}", text=self._reason)
+        self._release()
+        self._log("this broker is passive: {text}", self._reason)
         self._owner.refused(self._reason, self._for)
 
     def rest(self) -> None:
@@ -509,6 +569,16 @@ class Seeker:
         self._visit.cancel()
         self._serving = False
         self._keeper.fell_behind()
+        self._release()
+
+    def _release(self) -> None:
+        if self._locks is not None:
+            self._locks.release()
+
+    def _log(self, text: str, reason: str) -> None:
+        if reason != self._logged:
+            self._logged = reason
+            log.info(text, text=reason)
 
     def _tell_waiting(self) -> None:
         waiting, self._waiting = self._waiting, []
@@ -529,6 +599,8 @@ class Seeker:
         self._step = object()
         self._asked.cancel()
         self._poll.stop()
+        if self._locks is not None:
+            self._locks.stop()
         self._stop_lapse()
         if self._timer is not None:
             self._timer.cancel()

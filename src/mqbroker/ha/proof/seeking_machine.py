@@ -52,8 +52,8 @@ class SeekingCore(Protocol):
     def ask_other(self) -> None:
         """Ask the other copy.  It ends with ``proven``, ``unanswered``, ``undecided`` or ``refused``."""
 
-    def ask_voters(self) -> None:
-        """Ask the voters; the question ends with ``proven``, ``undecided`` or ``refused``."""
+    def ask_for_sequence(self) -> None:
+        """Ask the voters or the lock manager; the question ends with ``proven``, ``undecided`` or ``refused``."""
 
     def pause(self) -> None:
         """Pause; the pause ends with ``again``."""
@@ -88,7 +88,7 @@ build = TypeMachineBuilder(SeekingMachine, SeekingData)
 
 passive = build.state("passive")
 asking = build.state("asking the other copy")
-voting = build.state("asking the voters")
+voting = build.state("asking for the sequence")
 pausing = build.state("waiting to ask again")
 raising = build.state("raising the sequence")
 holding = build.state("proven")
@@ -135,8 +135,8 @@ def ask_other(machine: SeekingMachine, data: SeekingData) -> None:
 
 
 @asking.upon(SeekingMachine.unanswered).to(voting)
-def ask_voters(machine: SeekingMachine, data: SeekingData) -> None:
-    data.core.ask_voters()
+def ask_for_sequence(machine: SeekingMachine, data: SeekingData) -> None:
+    data.core.ask_for_sequence()
 
 
 @asking.upon(SeekingMachine.undecided).to(pausing)

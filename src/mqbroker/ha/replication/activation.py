@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from twisted.internet.defer import Deferred, succeed
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from twisted.python.failure import Failure
 
     from mqbroker.config.model.cluster import ReplicationConfiguration
+    from mqbroker.ha.locks.proof import LockProof
     from mqbroker.ha.proof.copy_keeper import CopyKeeper
     from mqbroker.messaging.ports import Clock, Store
     from mqbroker.server.server import Server
@@ -77,7 +79,7 @@ class ReplicationActivation:
     """Implements :class:`mqbroker.node.activation.Activation` and :class:`mqbroker.ha.proof.ports.Owner`.
 
     ``open_side`` gives the ways to other brokers.  ``lock`` keeps changes of files together with what is told of them, and ``call`` lets
-    another thread call on the loop.  ``network_answers`` is that of :class:`mqbroker.ha.proof.seeking.Seeker`.
+    another thread call on the loop.  ``network_answers`` and ``locks`` are those of :class:`mqbroker.ha.proof.seeking.Seeker`.
     """
 
     def __init__(
@@ -89,6 +91,7 @@ class ReplicationActivation:
         lock: AbstractContextManager[object],
         call: Callable[[Callable[[], object]], object],
         network_answers: Callable[[], Deferred[bool]] | None = None,
+        locks: LockProof | None = None,
     ) -> None:
         self._policy = policy
         self._rules = ProofRules.of(policy)
@@ -97,6 +100,7 @@ class ReplicationActivation:
         self._open_side = open_side
         self._lock = lock
         self._network_answers = network_answers
+        self._locks = locks
         self._own = own = OwnCopy(clock)
         self._network: ProofNetwork
         self._candidate: Candidate | None = None
@@ -184,6 +188,12 @@ class ReplicationActivation:
             own.side = self._open_side()
         if own.seeker is None:
             self._make_seeker()
+            if self._locks is not None:
+                self._locks.open(self._lock_lost)
+
+    def _lock_lost(self, reason: str) -> None:
+        if self._own.seeker is not None:
+            self._own.seeker.lock_lost(reason)
 
     def _make_seeker(self) -> None:
         own = self._own
@@ -192,7 +202,17 @@ class ReplicationActivation:
         self._network = network = ProofNetwork(side, self._ask_over_link, self._connector_of_node)
         shown = shown_to_java(side.own)
         own.seeker = Seeker(
-            keeper, own.folder.node_id, self._rules, self._voters, network, self, self._clock, self._entropy, shown, self._network_answers
+            keeper,
+            own.folder.node_id,
+            self._rules,
+            self._voters,
+            network,
+            self,
+            self._clock,
+            self._entropy,
+            shown,
+            self._network_answers,
+            self._locks,
         )
 
     def _renamed(self) -> None:
@@ -211,6 +231,8 @@ class ReplicationActivation:
             self._own.seeker.cease()
             self._own.seeker = None
             self._network.close()
+            if self._locks is not None:
+                self._locks.close()
         self._own.keeper = None
         if self._own.side is not None:
             self._own.side.close()
@@ -236,7 +258,7 @@ class ReplicationActivation:
 
     def let_go(self, done: Callable[[], object]) -> None:
         """Everything is written: let a replica in sync take over, then call ``done``."""
-        self._active.let_go(done)
+        self._active.let_go(done if self._locks is None else partial(self._locks.release, done))
 
     def _fail_back(self) -> None:
         if self._candidate is not None:
@@ -246,7 +268,7 @@ class ReplicationActivation:
 
     def begin_seeking(self) -> Deferred[None]:
         self._closing = self._passive.close_files()
-        if self._own.keeper is None or self._own.keeper.record.other is None:
+        if self._locks is not None or self._own.keeper is None or self._own.keeper.record.other is None:
             return succeed(None)
         self._take_brokers()
         return self._read_voters()

@@ -56,7 +56,7 @@ class ActiveSide:
         self.primary: ReplicatedPrimary | None = None
         """None while this broker is passive."""
         self.voters: Voters | None = None
-        """None while this broker is passive, and when it stops."""
+        """None while this broker is passive, and when it stops; also with a lock manager."""
         self.topology: Topology
         """The members of the cluster; it is there with :attr:`primary`."""
         self.holds_back = False
@@ -102,11 +102,14 @@ class ActiveSide:
         self.topology = connection.topology
         self.primary.start()
         server.cluster_channel.register_vote(MEETING, lambda connection, question: self._answer(MEETING, question))
+        if self._policy.manager is not None:
+            # Nobody else is asked.
+            return
         self.voters = voters = Voters(store, server.node_id, kept)
         self._newcomers = newcomers = Newcomers(self._clock, self._meet, partial(turn.run, voters.join))
-        connection.topology.add_listener(partial(self._member_seen, voters, newcomers))
-        connection.topology.contested.subscribe(self._contested)
-        connection.topology.scaled_down.subscribe(partial(self._member_scaled_down, voters))
+        self.topology.add_listener(partial(self._member_seen, voters, newcomers))
+        self.topology.contested.subscribe(self._contested)
+        self.topology.scaled_down.subscribe(partial(self._member_scaled_down, voters))
         self._clock.call_later(WARN_SECONDS, self._warn, voters)
 
     def _member_seen(self, voters: Voters, newcomers: Newcomers, member: TopologyMember, up: bool) -> None:

@@ -43,6 +43,9 @@ WORD_SECONDS = 15.0
 FOLLOW_MS = 5000
 """``vote-retry-wait`` of Artemis, which ``retry-replication-wait`` is unless it is set, or that is."""
 
+LOCKED_FOLLOW_MS = 2000
+"""``retry-replication-wait`` with a lock manager."""
+
 log = Logger(namespace="mqbroker.ha")
 
 
@@ -72,6 +75,8 @@ class PassiveSide:
         self._renamed = renamed
         self._looks = False
         """Does it look for a broker that is active as its node?"""
+        self._seeks_at = 0.0
+        """Until then the lock manager is not asked again."""
 
     def follow(self) -> None:
         side = self._own.side
@@ -137,7 +142,8 @@ class PassiveSide:
     def _registration(self) -> Registration:
         keeper, side, policy = self._own.keeper, self._own.side, self._policy
         assert keeper is not None and side is not None
-        node_id = self._own.folder.node_id if not policy.backup or keeper.record.shared else ""
+        bound = keeper.record.shared or (policy.manager is not None and keeper.record.complete)
+        node_id = self._own.folder.node_id if bound or not policy.backup else ""
         return Registration(side.credentials, side.own, not policy.backup, keeper.record.copy_id, node_id, policy.group_name)
 
     def _visit(self, member: TopologyMember) -> Deferred[bool]:
@@ -166,8 +172,18 @@ class PassiveSide:
                 self._take_word()
             not_met(failure)
 
+        if self._policy.manager is not None:
+            self._seek_again()
+            return succeed(None)
         places = self._own.known_places()
         return self._meet(places[0]).addErrback(listen) if places else succeed(None)
+
+    def _seek_again(self) -> None:
+        """Nobody is active, and the lock manager may have this copy go on: it is asked anew, but not all the time."""
+        seeker, now = self._own.seeker, self._clock.monotonic()
+        if seeker is not None and seeker.may_seek and now >= self._seeks_at:
+            self._seeks_at = now + _retry_seconds(self._policy)
+            seeker.seek(Purpose.START)
 
     def _take_word(self) -> None:
         """If both copies have given themselves up to each other, each would visit and none be visited: one of them listens, for a while."""
@@ -249,6 +265,9 @@ class PassiveSide:
 
 def _retry_seconds(policy: ReplicationConfiguration) -> float:
     """Between two rounds of looking for an active broker."""
-    settings = (policy.retry_replication_wait, policy.vote_retry_wait, FOLLOW_MS)
+    if policy.manager is not None:
+        settings: tuple[int | None, ...] = (policy.retry_replication_wait, LOCKED_FOLLOW_MS)
+    else:
+        settings = (policy.retry_replication_wait, policy.vote_retry_wait, FOLLOW_MS)
     wait = next(each for each in settings if each is not None)
     return max(wait / 1000, RETRY_SECONDS_MIN)

@@ -13,7 +13,7 @@ from mqbroker.ha.proof.seeking_machine import STATES, SeekingData, make_seeking
 WAYS: dict[str, tuple[str, ...]] = {
     "passive": (),
     "asking the other copy": ("seek",),
-    "asking the voters": ("seek", "unanswered"),
+    "asking for the sequence": ("seek", "unanswered"),
     "waiting to ask again": ("seek", "undecided"),
     "raising the sequence": ("seek", "proven"),
     "proven": ("seek", "proven", "raised"),
@@ -46,14 +46,14 @@ class SeekingMachineTests(SynchronousTestCase):
 
     def test_the_other_copy_is_asked_before_the_voters(self) -> None:
         self.assertEqual(self.after("passive", "seek"), ("asking the other copy", ["ask_other"]))
-        self.assertEqual(self.after("asking the other copy", "unanswered"), ("asking the voters", ["ask_voters"]))
+        self.assertEqual(self.after("asking the other copy", "unanswered"), ("asking for the sequence", ["ask_for_sequence"]))
         self.assertEqual(self.after("waiting to ask again", "again"), ("asking the other copy", ["ask_other"]))
 
     def test_an_active_one_that_lost_its_replica_asks_again(self) -> None:
         self.assertEqual(self.after("proven", "seek"), ("asking the other copy", ["ask_other"]))
 
     def test_the_sequence_is_raised_before_it_is_active(self) -> None:
-        for state in ("asking the other copy", "asking the voters", "waiting to ask again"):
+        for state in ("asking the other copy", "asking for the sequence", "waiting to ask again"):
             self.assertEqual(self.after(state, "proven"), ("raising the sequence", ["raise_sequence"]))
         self.assertEqual(self.after("raising the sequence", "raised"), ("proven", ["hold"]))
 

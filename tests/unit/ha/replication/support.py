@@ -24,6 +24,7 @@ from mqbroker.config.model.cluster import (
     ScaleDownConfiguration,
 )
 from mqbroker.config.model.configuration import Configuration, QueueConfiguration
+from mqbroker.ha.locks.proof import LockProof
 from mqbroker.ha.proof.copy_record import CopyRecord, read_record
 from mqbroker.ha.replication.kept_voters import kept_voters
 from mqbroker.messaging.administration.disk_guard import DiskSpace
@@ -40,6 +41,7 @@ from mqclient.wire.primitives import Reader, Writer
 from tests.support.clock import FakeClock
 from tests.support.disk import SimulatedDisk
 from tests.support.diskwriter import WriterInTurns
+from tests.support.locks import LockService, LockWorker, MemoryLockManager
 from tests.support.parts import make_parts
 from tests.unit.cluster.bridge_support import MemoryLink, MemoryRuntime
 from tests.unit.mqclient.core.discovery.support import GROUP, Ether, EtherLink
@@ -230,6 +232,18 @@ class Node:
             addresses=[],
         )
 
+    lock_service: LockService | None = None
+    """The lock manager of the next start."""
+    lock_manager: MemoryLockManager
+    """Its connection."""
+
+    def _locks(self) -> LockProof | None:
+        if self.lock_service is None:
+            return None
+        self.lock_manager = MemoryLockManager(self.lock_service)
+        process = self.process
+        return LockProof(self.lock_manager, LockWorker(process), lambda function: process.call_later(0, function), process)
+
     network_watch: Any = None
     """The network check of the next start."""
 
@@ -247,6 +261,7 @@ class Node:
             nullcontext(),
             lambda function: process.call_later(0, function),
             self.network_watch and self.network_watch.look,
+            self._locks(),
         )
         self.activation: Any = make_activation(configuration, outside)
         parts = make_parts(

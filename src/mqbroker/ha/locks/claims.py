@@ -1,0 +1,119 @@
+"""The claim of a copy to the next activation sequence, as the steps that a lock manager takes (decision 38).
+
+The number of a node is 0 before its first activation, n when sequence n was reached, and -n while the holder of the lock claims sequence n.
+Everything here blocks, and runs in the thread of the lock manager.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from enum import Enum, auto
+from typing import NamedTuple
+
+from mqbroker.ha.locks.contract import LockManager
+
+
+class Standing(Enum):
+    """How data that were complete at a sequence last stand to the number of their node."""
+
+    NEWEST = auto()
+    """Everything that was acknowledged is here."""
+    CLAIMED = auto()
+    """As NEWEST; the next sequence was claimed, and nobody has acknowledged anything at it."""
+    STALE = auto()
+    """A later sequence was reached, or the number was never that of these data."""
+
+
+def standing(number: int, sequence: int) -> Standing:
+    """How data that were complete at ``sequence`` last stand to ``number``."""
+    if number in (sequence, -sequence):
+        return Standing.NEWEST
+    return Standing.CLAIMED if number == -(sequence + 1) else Standing.STALE
+
+
+class Verdict(Enum):
+    """The end of a claim."""
+
+    CLAIMED = auto()
+    """The sequence is to be made durable by the copy, and committed then."""
+    SKIP = auto()
+    """An earlier claim of this sequence was left open: the copy counts it as its own, durably, and claims the next one."""
+    STALE = auto()
+    """Another copy has reached a later sequence."""
+    BUSY = auto()
+    """Another broker has the lock."""
+
+
+class Claim(NamedTuple):
+    """``text`` says in words how the claim ended."""
+
+    verdict: Verdict
+    text: str
+
+
+class Claims:
+    """What one broker asks of ``manager``.  ``lost(reason)`` is told when the locks are lost; not any more once the manager was stopped.
+
+    Every method may raise what the manager raises.
+    """
+
+    def __init__(self, manager: LockManager, lost: Callable[[str], object]) -> None:
+        self._manager = manager
+        self._lost = lost
+        self._start: object | None = None
+        """Tells this start of the manager from former ones; None while it is stopped."""
+
+    def start(self) -> Sequence[str]:
+        """Start the manager unless it is started; returns its warnings then."""
+        if self._start is not None:
+            return ()
+        this_start = object()
+
+        def lost(reason: str) -> None:
+            if this_start is self._start:
+                self._lost(reason)
+
+        warnings = self._manager.start(lost)
+        self._start = this_start
+        return warnings
+
+    def stop(self) -> None:
+        if self._start is not None:
+            self._start = None
+            self._manager.stop()
+
+    def claim(self, name: str, sequence: int) -> Claim:
+        """Claim ``sequence``, for data that were complete at the one before."""
+        self.start()
+        manager = self._manager
+        number = manager.number(name)
+        if standing(number, sequence - 1) is not Standing.STALE:
+            if not manager.try_lock(name):
+                return Claim(Verdict.BUSY, f"another broker has the lock {name}")
+            # Its last holder may have gone on meanwhile.
+            number = manager.number(name)
+        found = standing(number, sequence - 1)
+        if found is Standing.STALE:
+            manager.unlock(name)
+            return Claim(Verdict.STALE, _stale(name, number, sequence - 1))
+        if found is Standing.CLAIMED:
+            return Claim(Verdict.SKIP, f"sequence {sequence} was claimed and not reached")
+        if manager.change_number(name, number, -sequence):
+            return Claim(Verdict.CLAIMED, f"the lock manager has given sequence {sequence} to this copy")
+        return Claim(Verdict.BUSY, f"the lock {name} was lost while sequence {sequence} was claimed")
+
+    def commit(self, name: str, sequence: int) -> bool:
+        """The claimed sequence is durable in the copy.  False: another copy may go on.  May be repeated after an error."""
+        # Only who has claimed it, and has had the lock since, commits a sequence.
+        return self._manager.change_number(name, -sequence, sequence) or self._manager.number(name) == sequence
+
+    def release(self, name: str) -> None:
+        if self._start is not None:
+            self._manager.unlock(name)
+
+
+def _stale(name: str, number: int, sequence: int) -> str:
+    text = f"the lock manager knows of sequence {abs(number)} of {name}, {'claimed' if number < 0 else 'reached'}"
+    if abs(number) < sequence:
+        return f"{text}: it has lost its number, or never had that of these data, which are of sequence {sequence}"
+    return f"{text}: the data of sequence {sequence} are old"
