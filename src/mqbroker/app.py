@@ -37,6 +37,7 @@ from mqbroker.process.memory_return import MemoryReturn, trim_heap
 from mqbroker.process.threads import ThreadedDiskWriter
 
 if TYPE_CHECKING:
+    from mqbroker.ha.locks.proof import LockProof
     from mqbroker.messaging.messaging import Messaging
     from mqbroker.messaging.ports import Store
     from mqbroker.node.clustering import Clustering
@@ -88,6 +89,7 @@ class Broker:
             threading.Lock(),
             self._call_from_thread,
             None if self._network is None else self._network.look,
+            self._lock_proof(),
         )
         self._activation = make_activation(self.configuration, outside)
         self._life = BrokerLife(settings, self._parts(), self._store_failed, on_stop_wanted or self.stop, self._activated)
@@ -131,6 +133,18 @@ class Broker:
 
         try:
             return make_network_check(self.configuration, self.clock, self._reactor, self._defer_to_thread)
+        except ValueError as error:
+            raise StartError(str(error)) from error
+
+    def _lock_proof(self) -> LockProof | None:
+        """Raises :class:`StartError`."""
+        policy = self.configuration.replication
+        if policy is None or policy.manager is None:
+            return None
+        from mqbroker.lock_managers import make_lock_proof
+
+        try:
+            return make_lock_proof(policy.manager, self.clock, self._reactor)
         except ValueError as error:
             raise StartError(str(error)) from error
 

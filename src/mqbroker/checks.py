@@ -36,6 +36,7 @@ def check_settings(
         *_bad_logins(settings, login_config, read_file),
         *_bad_diverts(settings.configuration, broker_xml),
         *_bad_network_check(settings.configuration, broker_xml),
+        *_bad_lock_manager(settings.configuration, broker_xml),
     ]
     try:
         bindings(settings.configuration.metrics, settings.web)
@@ -50,6 +51,16 @@ def _bad_network_check(configuration: Configuration, file: str) -> Iterator[Prob
 
         try:
             places_of(configuration)
+        except ValueError as error:
+            yield Problem(file, 0, str(error))
+
+
+def _bad_lock_manager(configuration: Configuration, file: str) -> Iterator[Problem]:
+    if configuration.replication is not None and configuration.replication.manager is not None:
+        from mqbroker.lock_managers import make_lock_manager
+
+        try:
+            make_lock_manager(configuration.replication.manager)
         except ValueError as error:
             yield Problem(file, 0, str(error))
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from mqbroker.checks import check_settings, idle_parts, odd_settings
 from mqbroker.config.instance.broker_settings import BrokerSettings
-from mqbroker.config.model.cluster import ReplicationConfiguration, SharedStoreConfiguration
+from mqbroker.config.model.cluster import LockManagerConfiguration, ReplicationConfiguration, SharedStoreConfiguration
+from mqbroker.lock_managers import FILE
 from mqbroker.settings import read_file
 from tests.unit.config.broker_xml.test_cluster_assembly import BASE
 from tests.unit.config.test_parse import ConfigurationTestCase
@@ -31,6 +32,20 @@ class NetworkCheckTests(ConfigurationTestCase):
         settings = BrokerSettings(configuration, Path())
         self.assertEqual(check_settings(settings, (), "broker.xml", "", read_file), [])
         self.assertIn("number of hops", " ".join(odd_settings(settings, read_file)))
+
+
+class LockManagerTests(ConfigurationTestCase):
+    def problems(self, manager: LockManagerConfiguration) -> list[str]:
+        settings = BrokerSettings(self.configured(BASE), Path())
+        settings.configuration.replication = ReplicationConfiguration(False, manager=manager)
+        return [str(each) for each in check_settings(settings, (), "broker.xml", "", read_file)]
+
+    def test_a_manager_that_cannot_be_used_is_a_problem(self) -> None:
+        (problem,) = self.problems(LockManagerConfiguration("org.foo.MyQuorumVotingPlugin"))
+        self.assertIn("broker.xml: the lock manager org.foo.MyQuorumVotingPlugin cannot be used", problem)
+
+    def test_a_manager_that_can_be_used_is_none(self) -> None:
+        self.assertEqual(self.problems(LockManagerConfiguration(FILE[0], {"locks-folder": "/locks"})), [])
 
 
 class AvailabilityTests(ConfigurationTestCase):

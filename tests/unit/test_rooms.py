@@ -81,6 +81,7 @@ ORDER: Mapping[str, Sequence[str]] = {
         "ha",
         "availability",
         "reachability",
+        "lock_managers",
         "checks",
         "node",
         "listening",

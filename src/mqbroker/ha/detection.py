@@ -86,16 +86,23 @@ def _copies(configuration: Configuration, policy: ReplicationConfiguration) -> I
 
     Nobody knows from the settings whether there are voters, so both cases are added up.
     """
+    from mqbroker.ha.proof.rules import LOCK_RETRY_SECONDS
     from mqbroker.ha.proof.seeking import AGAIN_SECONDS, ANSWER_SECONDS, DIAL_SECONDS
 
     connections = {connection.name: connection for connection in configuration.cluster_connections}
     connection = connections[policy.cluster_name] if policy.cluster_name is not None else next(iter(connections.values()))
     asked = Share(f"{BUILT_IN}: the dead copy is asked for its word", ANSWER_SECONDS)
     twice = Share(f"{BUILT_IN}: the dead copy is looked for twice", 2 * DIAL_SECONDS + AGAIN_SECONDS)
-    for what, noticed, alone in (
+    cases = (
         ("A replica takes over from a dead primary", silence(connection), asked),
         ("A primary goes on without a dead replica", _replica_silence(configuration, connection), twice),
-    ):
+    )
+    if policy.manager is not None:
+        again = Share(f"{BUILT_IN}: the lock manager is asked again", 1.5 * LOCK_RETRY_SECONDS)
+        for what, noticed, _ in cases:
+            yield Delay(f"{what}, with the lock manager", (*noticed, again))
+        return
+    for what, noticed, alone in cases:
         yield Delay(f"{what}, in a pair alone", (*noticed, alone))
         yield Delay(f"{what}, with voters", (*noticed, asked, VOTES))
 

@@ -8,7 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.config.model.cluster import ClusterConnectionConfiguration, ReplicationConfiguration, SharedStoreConfiguration
+from mqbroker.config.model.cluster import (
+    ClusterConnectionConfiguration,
+    LockManagerConfiguration,
+    ReplicationConfiguration,
+    SharedStoreConfiguration,
+)
 from mqbroker.config.model.configuration import Configuration
 from mqbroker.ha.detection import Delay, Detection, Share, detection, silence
 from mqclient.protocol.connection import ConnectionBroken, CoreConnection
@@ -117,6 +122,20 @@ class SharedStoreTests(SynchronousTestCase):
             ("A replica takes over from a dead primary, in a pair alone", "A replica takes over from a dead primary, with voters"),
         )
         self.assertEqual((len(links), result.traps), (2, ()))
+
+    def test_with_a_lock_manager_nobody_votes(self) -> None:
+        configuration = Configuration(
+            replication=ReplicationConfiguration(False, manager=LockManagerConfiguration("a:B")),
+            connectors={"own": CONNECTOR},
+            cluster_connections=[ClusterConnectionConfiguration("c", "own", check_period=1000, connection_ttl=1500)],
+        )
+        result = detection(configuration, None)
+        assert result is not None
+        replica, primary, _ = result.delays
+        again = "built in: the lock manager is asked again"
+        self.assertEqual(replica.what, "A replica takes over from a dead primary, with the lock manager")
+        self.assertEqual(shares(replica), {"connection-ttl": 1.5, "check-period, beyond connection-ttl": 0.5, again: 0.375})
+        self.assertEqual(primary.what, "A primary goes on without a dead replica, with the lock manager")
 
     def test_a_replica_that_answers_nothing_is_given_up_by_what_ends_first(self) -> None:
         for options, expected in (

@@ -16,6 +16,7 @@ from mqbroker.config.model.cluster import (
     DiscoveryGroupConfiguration,
     DivertConfiguration,
     GroupingHandlerConfiguration,
+    LockManagerConfiguration,
     ReplicationConfiguration,
     ScaleDownConfiguration,
     SharedStoreConfiguration,
@@ -30,6 +31,9 @@ from mqclient.urls import masked
 
 _UDP = ("group_address", "group_port", "local_bind_address", "local_bind_port")
 _JGROUPS = ("jgroups_file", "jgroups_channel")
+
+_VOTING = ("check_for_active_server", "vote_on_replication_failure", "quorum_size", "vote_retry_wait", "quorum_vote_wait")
+"""Settings of the proof that voters give."""
 
 DEFAULT_CREDENTIALS = (
     "AMQ222007: Security risk! The cluster runs with the default cluster user and password, which everybody knows: "
@@ -167,11 +171,12 @@ class _Assembly:
 
     def _role(self, content: Content, policy: str) -> tuple[bool, Content] | None:
         """Is it a backup, and what is said of it; None after an error."""
-        if len(content.inside) != 1:
-            names = ", ".join(name for name, _ in content.inside)
+        roles = [(name, inner) for name, inner in content.inside if name != "manager"]
+        if len(roles) != 1:
+            names = ", ".join(name for name, _ in roles)
             self._error(content.place, f"<{policy}> holds {names or 'nothing'}: expected primary or backup")
             return None
-        ((name, role),) = content.inside
+        ((name, role),) = roles
         return name in ("backup", "slave"), role
 
     def _shared_store(self, content: Content) -> None:
@@ -195,7 +200,25 @@ class _Assembly:
             self._error(content.place, "<replication> needs a cluster-connection, by which primary and backup find each other")
         else:
             self._known_cluster(role, "replication", known)
-        self._configuration.replication = ReplicationConfiguration(backup, **_known(ReplicationConfiguration, role.values))
+        manager = self._lock_manager(content, role)
+        values = _known(ReplicationConfiguration, role.values)
+        self._configuration.replication = ReplicationConfiguration(backup, manager=manager, **values)
+
+    def _lock_manager(self, content: Content, role: Content) -> LockManagerConfiguration | None:
+        managers = [*content.all("manager"), *role.all("manager")]
+        if not managers:
+            return None
+        manager = managers[0]
+        if len(managers) > 1:
+            self._error(managers[1].place, "there is a second <manager>: expected one, in the role or beside it")
+        if any(name in ("master", "slave") for name, _ in content.inside):
+            text = "<manager> cannot be used: under its old name a role is always one of a pair that votes: write primary or backup"
+            self._error(manager.place, text)
+        for name in _VOTING:
+            if role.values.get(name) is not None:
+                self._warn(role.at(name), f"<{_element(name)}> has no effect: with a <manager> nobody votes")
+        properties = {key: value for each in manager.all("properties") for key, value in each.properties().items()}
+        return LockManagerConfiguration(manager.values.get("class_name"), properties)
 
     def _known_cluster(self, content: Content, shown: str, known: Sequence[str]) -> None:
         """Report a cluster-name that no cluster connection has."""

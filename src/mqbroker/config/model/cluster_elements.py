@@ -311,11 +311,19 @@ SHARED_STORE = Block(
         COLOCATED,
     ),
 )
-MANAGER = _refused(
+MANAGER = Block(
     "manager",
-    "Something outside of the cluster says who is active.",
+    "A service outside of the cluster says who may be active.",
+    children=(
+        honoured("class-name", kinds.FILLED_TEXT, "Its Java class name, or the import path of one of your own; ZooKeeper unless set."),
+        Block("properties", "For the lock manager.", children=(PROPERTY,)),
+    ),
+)
+OLD_ROLE_MANAGER = _refused(
+    "manager",
+    "A service outside of the cluster says who may be active.",
     "class-name properties property @key @value",
-    "lock managers are not there yet: nobody would say who is active",
+    "under its old name a role is always one of a pair that votes: write primary or backup",
 )
 PAIRING: tuple[Item | Block, ...] = (
     honoured("group-name", kinds.FILLED_TEXT, "A backup with a group name pairs only with a primary of the same one."),
@@ -359,6 +367,12 @@ PAIRING: tuple[Item | Block, ...] = (
     ),
     MANAGER,
 )
+COORDINATION_ID = _refused(
+    "coordination-id",
+    "Brokers of which each may be the primary.",
+    "",
+    "competing primaries are not there yet: each would be a node of its own",
+)
 ACTIVE_CHECK = flag("check-for-active-server", "Start only with a proof that no other copy is active; absent: as true.")
 REPLICATED_PRIMARY = Block(
     "primary",
@@ -367,7 +381,7 @@ REPLICATED_PRIMARY = Block(
         *PAIRING,
         ACTIVE_CHECK,
         replace(ACTIVE_CHECK, name="check-for-live-server", instead="check-for-active-server", field="check_for_active_server"),
-        _refused("coordination-id", "Brokers of which each may be the primary.", "", "lock managers are not there yet: it is for them"),
+        COORDINATION_ID,
     ),
 )
 REPLICATED_BACKUP = Block(
@@ -381,14 +395,21 @@ REPLICATED_BACKUP = Block(
         BACKUP_SCALE_DOWN,
     ),
 )
+
+
+def _old_role(role: Block, name: str) -> Block:
+    children = tuple(OLD_ROLE_MANAGER if child is MANAGER else child for child in role.children)
+    return replace(role, name=name, instead=role.name, children=children)
+
+
 REPLICATION = Block(
     "replication",
     "A backup has a copy of the journal.",
     children=(
         REPLICATED_PRIMARY,
         REPLICATED_BACKUP,
-        replace(REPLICATED_PRIMARY, name="master", instead="primary"),
-        replace(REPLICATED_BACKUP, name="slave", instead="backup"),
+        _old_role(REPLICATED_PRIMARY, "master"),
+        _old_role(REPLICATED_BACKUP, "slave"),
         COLOCATED,
         MANAGER,
     ),

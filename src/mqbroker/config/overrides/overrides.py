@@ -12,7 +12,7 @@ from functools import partial
 from mqbroker.config.broker_xml.bean_names import BeanReader, folded
 from mqbroker.config.broker_xml.reader import Content
 from mqbroker.config.model.blocks import ADDRESSES, CORE, OLD_PERMISSIONS, PERMISSIONS, QUEUE, SECURITY_SETTINGS
-from mqbroker.config.model.cluster_elements import GROUPING_HANDLER, HA_POLICY, SCALE_DOWN
+from mqbroker.config.model.cluster_elements import GROUPING_HANDLER, HA_POLICY, MANAGER, SCALE_DOWN
 from mqbroker.config.problems import Findings
 from mqbroker.config.properties.entries import Entry
 from mqbroker.config.schema.model import Block, Support, honoured
@@ -51,6 +51,7 @@ _POLICIES = {
 """Values of ``HAPolicyConfiguration``, and the elements that they stand for in ``ha-policy``."""
 _OLD_POLICIES = {"LIVE_ONLY": "PRIMARY_ONLY"}
 _SCALE_DOWN = "scaleDownConfiguration"
+_MANAGER = "distributedManagerConfiguration"
 
 _ENDPOINTS = ("endpointfactory", "broadcastendpointfactory", "endpointfactoryconfiguration", "broadcastendpointfactoryconfiguration")
 _TRANSFORMER = "transformerConfiguration"
@@ -212,6 +213,8 @@ class _Overrides:
                 self._beans.error(entry, f"{'.'.join(entry.path)} cannot be used: {scale_down.reason}")
             else:
                 self._single(content, SCALE_DOWN, entry, f"{entry.path[0]}.{_SCALE_DOWN}.property", 2)
+        elif block.child(MANAGER.name) is MANAGER and folded(entry.path[1]) == folded(_MANAGER):
+            self._lock_manager(content, entry)
         elif len(entry.path) == 2:
             self._set(content, entry, entry.path[1], block, () if scale_down is None else (_SCALE_DOWN,))
         else:
@@ -240,10 +243,21 @@ class _Overrides:
         content, block = self._outer(entry, "ha-policy"), HA_POLICY
         if not content.inside:
             content.one((entry.file, entry.line), "primary-only")
-        while content.inside and content.inside[0][0] != SCALE_DOWN.name:
-            name, content = content.inside[0]
+        while inner := [each for each in content.inside if each[0] not in (SCALE_DOWN.name, MANAGER.name)]:
+            name, content = inner[0]
             block = block.block(name)
         return content, block
+
+    def _lock_manager(self, role: Content, entry: Entry) -> None:
+        place, rest = (entry.file, entry.line), entry.path[2:]
+        manager = role.one(place, MANAGER.name)
+        if len(rest) == 1 and folded(rest[0]) == "classname":
+            manager.put("class_name", entry.value or None, place)
+        elif len(rest) == 2 and folded(rest[0]) == "properties":
+            properties = manager.one(place, "properties")
+            properties.inside.append(("property", Content(place, {"key": rest[1], "value": entry.value})))
+        else:
+            self._beans.error(entry, f"{'.'.join(entry.path)}: expected {_MANAGER}.className or {_MANAGER}.properties.key")
 
     def _single(self, outer: Content, block: Block, entry: Entry, expected: str, position: int) -> None:
         """A block that is there once: it has no name in the key."""

@@ -17,6 +17,8 @@ from mqbroker.config.model.cluster import (
     DiscoveryGroupConfiguration,
     DivertConfiguration,
     GroupingHandlerConfiguration,
+    LockManagerConfiguration,
+    ReplicationConfiguration,
     ScaleDownConfiguration,
     SharedStoreConfiguration,
     TransformerConfiguration,
@@ -631,13 +633,29 @@ class PropertyTests(ConfigurationTestCase):
                 "scale-down of a backup is not there yet",
             ),
             ("", "HAPolicyConfiguration=-", "expected PRIMARY_ONLY, SHARED_STORE_PRIMARY"),
-            ("", "HAPolicyConfiguration=REPLICATION_PRIMARY_LOCK_MANAGER", "lock managers are not there yet"),
+            ("", "HAPolicyConfiguration=REPLICATION_PRIMARY_LOCK_MANAGER", "<replication> needs a cluster-connection"),
+            (
+                "HAPolicyConfiguration=REPLICATION_PRIMARY_LOCK_MANAGER",
+                "HAPolicyConfiguration.distributedManagerConfiguration.name=x",
+                "expected distributedManagerConfiguration.className or distributedManagerConfiguration.properties.key",
+            ),
             ("", "HAPolicyConfiguration=REPLICATION_PRIMARY_QUORUM_VOTING", "<replication> needs a cluster-connection"),
         ):
             with self.subTest(line=line):
                 error = self.assertRaises(ConfigurationError, self.with_properties, f"{first or '#'}\n{line}\n")
                 self.assertIn(expected, str(error))
                 self.assertIn("/b.properties:2: ", str(error))
+
+    def test_a_lock_manager_in_properties(self) -> None:
+        lines = (
+            "HAPolicyConfiguration=REPLICATION_BACKUP_LOCK_MANAGER\n"
+            "HAPolicyConfiguration.distributedManagerConfiguration.className=a.b:C\n"
+            "HAPolicyConfiguration.distributedManagerConfiguration.properties.locks-folder=/locks\n"
+            "HAPolicyConfiguration.allowFailBack=true\n"
+        )
+        found = self.with_properties(lines, connections(connection(""))).configuration.replication
+        manager = LockManagerConfiguration("a.b:C", {"locks-folder": "/locks"})
+        self.assertEqual(found, ReplicationConfiguration(True, allow_failback=True, manager=manager))
 
     def test_removals_of_single_blocks(self) -> None:
         core = (

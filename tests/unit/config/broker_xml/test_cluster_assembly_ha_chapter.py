@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mqbroker.config.model.cluster import ReplicationConfiguration, ScaleDownConfiguration, SharedStoreConfiguration
+from mqbroker.config.model.cluster import (
+    LockManagerConfiguration,
+    ReplicationConfiguration,
+    ScaleDownConfiguration,
+    SharedStoreConfiguration,
+)
 from mqbroker.config.problems import ConfigurationError
 from tests.unit.config.broker_xml.test_cluster_assembly import BASE, CHAPTERS, connection, connections
 from tests.unit.config.test_parse import ConfigurationTestCase
@@ -21,18 +26,23 @@ SCALE_DOWN = {
     "scale-down-discovery": ScaleDownConfiguration(discovery_group="my-discovery-group"),
     "scale-down-group": ScaleDownConfiguration(group_name="my-group"),
 }
+OWN = LockManagerConfiguration("org.foo.MyQuorumVotingPlugin", {"property1": "value1", "property2": "value2"})
+ZOOKEEPER = LockManagerConfiguration(
+    "org.apache.activemq.artemis.lockmanager.zookeeper.CuratorDistributedLockManager",
+    {"connect-string": "127.0.0.1:6666,127.0.0.1:6667,127.0.0.1:6668"},
+)
 REPLICATED = {
     "replicated-primary": ReplicationConfiguration(False),
     "replicated-backup": ReplicationConfiguration(True),
     "replicated-failback": ReplicationConfiguration(True, allow_failback=True),
     "check-for-active-server": ReplicationConfiguration(False, check_for_active_server=True),
+    "primary-with-a-manager-of-ones-own": ReplicationConfiguration(False, manager=OWN),
+    "backup-with-a-manager-of-ones-own": ReplicationConfiguration(True, allow_failback=True, manager=OWN),
+    "primary-with-zookeeper": ReplicationConfiguration(False, manager=ZOOKEEPER),
+    "manager-beside-primary": ReplicationConfiguration(False, manager=LockManagerConfiguration()),
 }
 REFUSED = {
-    "primary-with-a-manager-of-ones-own": "manager",
-    "backup-with-a-manager-of-ones-own": "manager",
-    "primary-with-zookeeper": "manager",
-    "coordination-id": "manager",
-    "manager-beside-primary": "manager",
+    "coordination-id": "coordination-id",
     "colocated": "colocated",
     "colocated-excludes": "colocated",
     "colocated-scale-down": "colocated",

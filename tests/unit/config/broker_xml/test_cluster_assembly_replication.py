@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mqbroker.config.model.cluster import ReplicationConfiguration
+from mqbroker.config.model.cluster import LockManagerConfiguration, ReplicationConfiguration
 from mqbroker.config.parse import parse_configuration
 from tests.unit.config.broker_xml.test_cluster_assembly import connection, connections
 from tests.unit.config.test_parse import ConfigurationTestCase, document
@@ -90,10 +90,12 @@ class ReplicationTests(ConfigurationTestCase):
         colocated = "<request-backup>true</request-backup><max-backups>1</max-backups><primary/><backup/>"
         excludes = "<excludes><connector-ref>remote-connector</connector-ref></excludes>"
         for inside, expected in (
-            (f"<primary>{MANAGER}</primary>", "<manager> cannot be used: lock managers are not there yet"),
-            (f"<backup>{MANAGER}<allow-failback>true</allow-failback></backup>", "<manager> cannot be used: lock managers"),
-            (f"{MANAGER}<primary/>", "<manager> cannot be used: lock managers"),
-            ("<primary><coordination-id>peer-journal-001</coordination-id></primary>", "<coordination-id> cannot be used: lock managers"),
+            (f"<master>{MANAGER}</master>", "<manager> cannot be used: under its old name"),
+            (f"{MANAGER}<slave/>", "<manager> cannot be used: under its old name"),
+            (f"{MANAGER}<primary>{MANAGER}</primary>", "there is a second <manager>: expected one, in the role or beside it"),
+            (MANAGER, "<replication> holds nothing: expected primary or backup"),
+            (f"<primary>{MANAGER.replace('key=', 'name=', 1)}</primary>", "name"),
+            ("<primary><coordination-id>peer</coordination-id></primary>", "<coordination-id> cannot be used: competing primaries"),
             (f"<colocated>{colocated}</colocated>", "<colocated> cannot be used: this kind of high availability is not there yet"),
             (f"<colocated>{excludes}</colocated>", "<colocated> cannot be used"),
             ("<backup><scale-down/></backup>", "<scale-down> cannot be used: scale-down of a backup is not there yet"),
@@ -113,6 +115,25 @@ class ReplicationTests(ConfigurationTestCase):
         ):
             with self.subTest(inside=inside):
                 self.assertIn(expected, self.errors(policy(inside))[0])
+
+    def test_a_lock_manager_in_the_role_or_beside_it(self) -> None:
+        properties = {"property1": "value1", "property2": "value2"}
+        manager = LockManagerConfiguration("org.foo.MyQuorumVotingPlugin", properties)
+        for inside, backup in (
+            (f"<primary>{MANAGER}</primary>", False),
+            (f"<backup>{MANAGER}</backup>", True),
+            (f"{MANAGER}<primary/>", False),
+            (f"<backup/>{MANAGER}", True),
+        ):
+            loaded = self.load(policy(inside))
+            self.assertEqual(loaded.configuration.replication, ReplicationConfiguration(backup, manager=manager))
+            self.assertEqual([each for each in loaded.warnings if "manager" in str(each)], [])
+
+    def test_settings_of_votes_have_no_effect_with_a_lock_manager(self) -> None:
+        votes = "<quorum-size>2</quorum-size><check-for-active-server>true</check-for-active-server>"
+        warnings = [str(each) for each in self.load(policy(f"{MANAGER}<primary>{votes}</primary>")).warnings]
+        for name in ("quorum-size", "check-for-active-server"):
+            self.assertTrue([each for each in warnings if f"<{name}> has no effect: with a <manager> nobody votes" in each], warnings)
 
     def test_what_replication_needs(self) -> None:
         alone = "<ha-policy><replication><primary/></replication></ha-policy>"

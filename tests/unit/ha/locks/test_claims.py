@@ -47,7 +47,7 @@ class ClaimTests(SynchronousTestCase):
 
     def test_old_data_get_nothing_and_keep_no_lock(self) -> None:
         self.service.numbers["n"] = 7
-        claims, manager = self.claims()
+        claims, _ = self.claims()
         claim = claims.claim("n", 6)
         self.assertEqual((claim.verdict, self.service.holders), (Verdict.STALE, {}))
         self.assertIn("sequence 7 of n, reached: the data of sequence 5 are old", claim.text)

@@ -23,6 +23,10 @@ class LocalDiskTests(LockManagerContract, SynchronousTestCase):
     def make_manager(self) -> LockManager:
         return FileLockManager({FOLDER: str(self.folder)}, LocalFileSystem())
 
+    def test_a_number_that_an_operator_has_written(self) -> None:
+        (self.folder / f"ML:{NAME}").write_bytes((8).to_bytes(8, "big"))
+        self.assertEqual(self.started().number(NAME), 8)
+
     def test_the_files_are_those_of_artemis(self) -> None:
         manager = self.started()
         manager.try_lock(NAME)

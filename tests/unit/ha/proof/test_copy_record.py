@@ -62,6 +62,10 @@ class ChangeTests(SynchronousTestCase):
         for state in (CopyState.INCOMPLETE, CopyState.GIVEN_UP):
             self.assertRaisesRegex(CopyStateError, state.value, record(state).raised, 4, False)
 
+    def test_a_sequence_that_nobody_has_used_is_skipped_by_complete_data_only(self) -> None:
+        self.assertEqual(record(other=A).skipped(), record(sequence=4, other=A))
+        self.assertRaisesRegex(CopyStateError, "cannot skip a sequence", record(CopyState.GIVEN_UP).skipped)
+
     def test_a_copy_that_gave_itself_up_needs_a_full_copy(self) -> None:
         given_up = record(other=A).gave_up()
         self.assertEqual((given_up.complete, given_up.shared, given_up.sequence), (False, False, 3))

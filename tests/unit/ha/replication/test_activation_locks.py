@@ -158,7 +158,7 @@ class StartTests(LockCase):
         self.assert_pair(replica, primary)
 
     def test_answers_that_are_lost_after_they_took_effect(self) -> None:
-        primary, replica = self.stopped_pair()
+        primary, _ = self.stopped_pair()
         for lost in range(1, 6):
             primary.start()
             primary.lock_manager.lost_answers = lost

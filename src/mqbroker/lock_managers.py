@@ -1,0 +1,56 @@
+"""The lock manager that a configuration names."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from mqbroker.process.localfs import LocalFileSystem
+from mqbroker.process.threads import ThreadedDiskWriter
+
+if TYPE_CHECKING:
+    from mqbroker.config.model.cluster import LockManagerConfiguration
+    from mqbroker.ha.locks.contract import LockManager
+    from mqbroker.ha.locks.proof import LockProof
+    from mqbroker.process.clocks import ReactorClock
+
+FILE = (
+    "org.apache.activemq.artemis.lockmanager.file.FileBasedLockManager",
+    "org.apache.activemq.artemis.quorum.file.FileBasedPrimitiveManager",
+)
+ZOOKEEPER = (
+    "org.apache.activemq.artemis.lockmanager.zookeeper.CuratorDistributedLockManager",
+    "org.apache.activemq.artemis.quorum.zookeeper.CuratorDistributedPrimitiveManager",
+)
+"""Java's class names: the present one, and that of older versions."""
+
+
+def make_lock_manager(configuration: LockManagerConfiguration) -> LockManager:
+    """Raises ValueError, with a text that names the class, for a manager that cannot be used."""
+    name = configuration.class_name or ZOOKEEPER[0]
+    try:
+        if name in FILE:
+            from mqbroker.ha.locks.file_manager import FileLockManager
+
+            return FileLockManager(configuration.properties, LocalFileSystem())
+        if name in ZOOKEEPER:
+            raise ValueError("ZooKeeper is not there yet")
+        found: LockManager = _imported(name)(configuration.properties)
+    except Exception as error:  # the operator's code may raise anything
+        raise ValueError(f"the lock manager {name} cannot be used: {error}") from error
+    return found
+
+
+def make_lock_proof(configuration: LockManagerConfiguration, clock: ReactorClock, reactor: Any) -> LockProof:
+    """The lock manager with a thread of its own.  Raises ValueError."""
+    from mqbroker.ha.locks.proof import LockProof
+
+    worker = ThreadedDiskWriter(reactor.callFromThread, "mqbroker-locks")
+    return LockProof(make_lock_manager(configuration), worker, reactor.callFromThread, clock)
+
+
+def _imported(path: str) -> Any:
+    module, colon, name = path.partition(":")
+    if not colon or not module or not name:
+        raise ValueError(f"expected {FILE[0]}, or an import path package.module:Class of one of your own; Java classes cannot be run")
+    return getattr(import_module(module), name)
