@@ -176,6 +176,21 @@ class LossTests(LockCase):
         self.assertIn("the lock of this broker is lost: the session is over", primary.failures[0])
         self.watch(5)
 
+    def test_a_sequence_that_cannot_be_committed_stops_the_broker(self) -> None:
+        primary = self.locked("primary", 1, 2).start()
+        manager = primary.lock_manager
+        change = manager.change_number
+
+        def lose_and_change(name: str, old: int, new: int) -> bool:
+            if new > 0:
+                self.service.holders.clear()
+            return change(name, old, new)
+
+        self.patch(manager, "change_number", lose_and_change)
+        self.run_until(lambda: bool(primary.failures))
+        self.assertIn("another broker has the lock since sequence 1 was claimed", primary.failures[0])
+        self.assertEqual((primary.activations, self.number), (0, -1))
+
     def test_a_passive_broker_connects_anew_and_takes_over_later(self) -> None:
         primary, replica = self.pair()
         starts = replica.lock_manager.starts
