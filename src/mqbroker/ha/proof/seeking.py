@@ -123,7 +123,7 @@ class Seeker:
         self._reason = ""
         """Why it stands as it does, for the log."""
         self._logged = ""
-        """The reason that was logged last: one that stays is told once."""
+        """The reason that was logged last: a lock manager is asked several times a second, and a reason that stays is told once."""
         self._for: Standing | None = None
         """The copy in whose favour this one is refused, or gives itself up."""
         self._waiting: list[Deferred[None]] = []
@@ -576,7 +576,7 @@ class Seeker:
             self._locks.release()
 
     def _log(self, text: str, reason: str) -> None:
-        if reason != self._logged:
+        if self._locks is None or reason != self._logged:
             self._logged = reason
             log.info(text, text=reason)
 
