@@ -54,6 +54,7 @@ ORDER: Mapping[str, Sequence[str]] = {
         "readers",
         "sending",
         "consuming",
+        "once",
         "session",
         "factories",
     ),

@@ -210,6 +210,22 @@ class MessageTooLargeError(MQError):
     """The message has more bytes or properties than a broker takes; it was not sent."""
 
 
+class ExactlyOnceError(MQError):
+    """``exactlyOnce`` cannot be kept for this send or commit: base of the reasons."""
+
+
+class IdCacheError(ExactlyOnceError):
+    """The broker keeps too few duplicate ids of the address, forgets them when it restarts, or does not say.  Nothing was sent."""
+
+
+class BodyNotRepeatableError(ExactlyOnceError):
+    """The body of a large message cannot be read a second time.  Nothing of it is in effect."""
+
+
+class NodeLostError(ExactlyOnceError):
+    """The node that got the work first is not to be had any more, and no other node knows whether the work took effect."""
+
+
 class GenericError(MQError):
     code = 999
 

@@ -11,9 +11,13 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from mqclient.core.api import ROUTING_ANYCAST, ClientConsumer, ClientProducer, ClientSession, QueueConfiguration
-from mqclient.errors import MQError, OperationTimeoutError
+from mqclient.core.readers import ask_id_cache
+from mqclient.core.runtime import new_uuid
+from mqclient.core.session.session import Session
+from mqclient.errors import MQError, NotImplementedByBrokerError, OperationTimeoutError
 from mqclient.wire.bodies import decode_text
 from mqclient.wire.message import TYPE_TEXT
+from mqclient.wire.packets import IdCacheState
 
 MANAGEMENT_ADDRESS: Final = "activemq.management"
 REPLY_TIMEOUT_MS: Final = 30_000
@@ -100,3 +104,17 @@ class Management:
                 break
         body = decode_text(await reply.large.read() if reply.large is not None else reply.plain_body())
         return result(body, reply.get(SUCCEEDED))
+
+
+async def id_cache(session: Session, address: str) -> IdCacheState:
+    """The duplicate ids that a broker keeps of an address; an Artemis tells only who may manage it.  Raises MQError when it does not."""
+    try:
+        return await ask_id_cache(session, address)
+    except NotImplementedByBrokerError:
+        management = await Management.open(session, f"mqclient.ids.{new_uuid(session.runtime)}")
+    persisted = bool(await management.attribute("broker", "PersistIDCache"))
+    settings = json.loads(await management.invoke("broker", "getAddressSettingsAsJSON", address))
+    size = settings.get("idCacheSize")
+    if not isinstance(size, int):
+        size = await management.attribute("broker", "IDCacheSize")
+    return IdCacheState(int(size), persisted)

@@ -25,7 +25,7 @@ Rules that hold for every object here:
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from mqclient.core.closing import Closing
 from mqclient.core.listeners import FailoverEvent, FailoverEventListener, SendAcknowledgementHandler, SessionFailureListener
@@ -59,6 +59,8 @@ __all__ = [
     "XAResource",
     "url_parameter_names",
 ]
+
+T = TypeVar("T")
 
 
 class ServerLocator(Closing, Protocol):
@@ -210,6 +212,10 @@ class ClientSession(Closing, Listened, Protocol):
         cause: nothing is committed in part.  A send that failed before this call has raised its error already, and the rest is committed.
         Work begun after this call belongs to the next transaction, although this one still waits.  With ``block`` false the broker's answer
         is not awaited (JMS acknowledge).
+
+        With ``exactly_once`` it returns when the work has taken effect, or raises ``TransactionRolledBackError`` when it has not and never
+        will.  It waits for the connection as long as that takes.  A transaction that only sends is repeated by itself.  Raises
+        ``NodeLostError`` when the node that knows the outcome is given up.
         """
 
     def rollback(self, consider_last_message_as_delivered: bool = False) -> Awaitable[None]:
@@ -217,6 +223,15 @@ class ClientSession(Closing, Listened, Protocol):
 
         Sends that are not written yet are dropped: they raise ``TransactionRolledBackError``.
         With ``consider_last_message_as_delivered`` the oldest message of each consumer keeps its delivery count (JMS recover).
+        """
+
+    def transaction(self, function: Callable[[ClientSession], Awaitable[T]]) -> Awaitable[T]:
+        """Call ``function`` with this session, commit, and give its result; call it again when a failure has undone the transaction.
+
+        For work that receives and sends: the received messages come again.  ``function`` should have no effects but those of the session.
+        When it raises, the transaction is rolled back and the error raised.  A send that fails for another reason than the connection is
+        not repeated.  Without ``exactly_once`` a lost answer to the commit still raises ``TransactionOutcomeUnknownError``.
+        Raises ``IllegalStateError`` for a session with ``auto_commit_sends``.
         """
 
     @property

@@ -23,7 +23,7 @@ from typing import Any, Protocol
 
 from mqclient.core.connection.channel import Channel
 from mqclient.core.runtime import Runtime, starts
-from mqclient.errors import MalformedPacketError, MQError, UnblockedError
+from mqclient.errors import MalformedPacketError, MQError, NotImplementedByBrokerError, UnblockedError
 from mqclient.wire.packets import (
     BINDING_QUERY_ANSWERS,
     READ_BYTES_MAX,
@@ -264,3 +264,16 @@ class Blocks:
             return MessageBlock(await answer)
         except MQError as error:
             return error
+
+
+class SessionWithReaders(Protocol):
+    @property
+    def readers(self) -> Readers: ...
+
+
+async def ask_id_cache(session: SessionWithReaders, address: str) -> IdCacheState:
+    """The duplicate ids that the broker keeps of an address.  Raises ``NotImplementedByBrokerError`` when this is no mqbroker."""
+    if not await session.readers.supported():
+        raise NotImplementedByBrokerError("only mqbroker answers this question without rights of management")
+    state: IdCacheState = await session.readers.id_cache(address)
+    return state

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from mqclient.urls import holds_password
 from mqclient.wire.packets import ROUTING_ANYCAST
 
 DEFAULT_LOAD_BALANCING_POLICY = "org.apache.activemq.artemis.api.core.client.loadbalance.RoundRobinConnectionLoadBalancingPolicy"
+
+_WINDOW = 1024 * 1024
+"""Bytes of the confirmation window with ``exactly_once``, unless one is set."""
 
 
 def _url(name: str, default: Any, *, least: int | None = None) -> Any:
@@ -89,11 +92,34 @@ class LocatorSettings:
     """Bytes per acknowledgement in JMS DUPS_OK sessions (JMS passes it to ``create_session``)."""
     transaction_batch_size: int = _url("transactionBatchSize", 1024 * 1024)
     """Bytes per acknowledgement in JMS transacted sessions (JMS passes it to ``create_session``)."""
+    exactly_once: bool = _url("exactlyOnce", False)
+    """Sends and commits take effect exactly once, whatever fails (see :func:`in_force`)."""
+    exactly_once_window_size: int = _url("exactlyOnceWindowSize", 16 * 1024 * 1024, least=1)
+    """Bytes of sends that a session with ``exactly_once`` holds, to repeat them after a failure."""
+    exactly_once_id_cache_size: int = _url("exactlyOnceIdCacheSize", -1, least=-1)
+    """Duplicate ids that the broker keeps of each address, also over a restart; -1: the broker is asked."""
 
 
 def url_parameter_names() -> dict[str, str]:
     """URL parameter name -> field of :class:`LocatorSettings`."""
     return {entry.metadata["url"]: entry.name for entry in fields(LocatorSettings)}
+
+
+def in_force(settings: LocatorSettings) -> LocatorSettings:
+    """The settings that count.
+
+    With ``exactly_once`` the client reconnects until it has an outcome: ``reconnect_attempts`` 0 means for ever there, and
+    ``call_failover_timeout`` has no effect.  Sessions always have a confirmation window.
+    """
+    if not settings.exactly_once:
+        return settings
+    window = settings.confirmation_window_size
+    return replace(
+        settings,
+        reconnect_attempts=settings.reconnect_attempts or -1,
+        call_failover_timeout=-1,
+        confirmation_window_size=_WINDOW if window < 0 else window,
+    )
 
 
 WITHOUT_EFFECT: dict[str, str] = {

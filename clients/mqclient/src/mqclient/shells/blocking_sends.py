@@ -261,6 +261,15 @@ class _Reader:
         found: Deferred[bytes] = deferToThreadPool(self._reactor, self._reactor.getThreadPool(), self._file.read, size)
         return found
 
+    def seekable(self) -> bool:
+        return bool(self._file.seekable())
+
+    def tell(self) -> int:
+        return int(self._file.tell())
+
+    def seek(self, place: int) -> None:
+        self._file.seek(place)
+
 
 def _not_sent(cause: Exception) -> MQError:
     error = MQError(f"the message was not sent: {cause}")

@@ -17,6 +17,7 @@ from mqclient.core.discovery.network import Multicast, Network, Received
 from mqclient.core.factories.locator import Locator
 from mqclient.core.runtime import BroadcastLink, LinkHandler, Runtime
 from mqclient.core.settings import LocatorSettings
+from mqclient.management import id_cache
 from mqclient.protocol.discovery import DiscoveryGroupConfiguration, Endpoint
 from mqclient.shells.datagrams import DATAGRAM_BUFFER, MulticastLink, listening_socket, local_address
 from mqclient.shells.shared_folder import read_files, remove_file, write_file
@@ -34,13 +35,13 @@ def make_locator(
     Raises ``ValueError`` for a URL or a setting that cannot be used; a URL together with settings is refused.
     """
     if not isinstance(brokers, str):
-        return Locator(runtime, brokers, settings)
+        return Locator(runtime, brokers, settings, id_cache=id_cache)
     if settings is not None:
         raise ValueError("the URL holds the settings; give connectors together with settings")
     configuration = configuration_from_url(brokers)
     for warning in configuration.warnings:
         runtime.log_warning(warning)
-    return Locator(runtime, configuration.brokers, configuration.settings)
+    return Locator(runtime, configuration.brokers, configuration.settings, id_cache=id_cache)
 
 
 class HostRuntime:

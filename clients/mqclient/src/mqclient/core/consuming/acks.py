@@ -69,7 +69,7 @@ class AcknowledgingSession(Batching, Protocol):
     turn_end: TurnEnd
 
     @property
-    def transaction(self) -> OpenTransaction: ...
+    def open_transaction(self) -> OpenTransaction: ...
 
     @property
     def auto_commit_acks(self) -> bool: ...
@@ -135,7 +135,7 @@ class Acknowledger:
         """Acknowledge everything taken up to ``message``; the futures of the answers, where answers are asked for."""
         if self._stale(message):
             return []
-        self._session.transaction.acknowledged()
+        self._session.open_transaction.acknowledged()
         if self._individually:
             packets = [IndividualAcknowledge(self._consumer.id, message_id) for message_id, _ in self._upto(message)]
             return [answer for packet in packets for answer in self._send(packet)]
@@ -143,7 +143,7 @@ class Acknowledger:
             self._batch_bytes += size
         self._batch_last = message
         if self._batch_bytes < self._batch_size:
-            if self._transacted and self._session.transaction.takes_acknowledgements:
+            if self._transacted and self._session.open_transaction.takes_acknowledgements:
                 return []
             if not self._blocks:
                 self._session.turn_end.noted()
@@ -154,7 +154,7 @@ class Acknowledger:
         """Acknowledge ``message`` alone, at once; the futures of the answers, as above."""
         if self._stale(message):
             return []
-        self._session.transaction.acknowledged()
+        self._session.open_transaction.acknowledged()
         answers = self.flush()
         self._taken.pop(message.message_id, None)
         return answers + self._send(IndividualAcknowledge(self._consumer.id, message.message_id))

@@ -357,7 +357,7 @@ class Consumer(Closing):
 
     def _acknowledge(self, note: Callable[[ClientMessage], list[Any]], message: ClientMessage) -> Awaitable[None]:
         session = self.session
-        if session.work.order.held and session.transaction.takes_acknowledgements:
+        if session.work.order.held and session.open_transaction.takes_acknowledgements:
             return self.runtime.spawn(self._acknowledge_in_order(note, message))
         return self.runtime.spawn(_all_of(note(message)))
 

@@ -29,14 +29,14 @@ class SessionCreation:
         self._factory = factory
         self._turn = Mutex(factory.runtime)
 
-    async def create(self, request: CreateSession, batch: int) -> Session:
+    async def create(self, request: CreateSession, batch: int, exactly_once: bool) -> Session:
         factory = self._factory
         # Outside of the turn too, so that each of several callers waits for a reconnect once only.
         await factory.usable_connection()
         wanted = factory.runtime.create_future()
         made: list[Session] = []
         # In a task of its own: a cancelled call must not leave a session on the broker whose answer is under way.
-        factory.runtime.spawn(self._create(request, batch, wanted, made))
+        factory.runtime.spawn(self._create(request, batch, exactly_once, wanted, made))
         taken = False
         try:
             session: Session = await wanted
@@ -46,13 +46,13 @@ class SessionCreation:
                 made[0].close()
         return session
 
-    async def _create(self, request: CreateSession, batch: int, wanted: Any, made: list[Session]) -> None:
+    async def _create(self, request: CreateSession, batch: int, exactly_once: bool, wanted: Any, made: list[Session]) -> None:
         runtime = self._factory.runtime
         async with self._turn:
             if runtime.is_done(wanted):
                 return
             try:
-                session = await self._open(request, batch)
+                session = await self._open(request, batch, exactly_once)
             except Exception as error:  # every error belongs to the caller
                 runtime.reject(wanted, error)
                 return
@@ -62,11 +62,11 @@ class SessionCreation:
             made.append(session)
             runtime.resolve(wanted, session)
 
-    async def _open(self, request: CreateSession, batch: int) -> Session:
+    async def _open(self, request: CreateSession, batch: int, exactly_once: bool) -> Session:
         factory = self._factory
         for _ in range(REDIRECTS_MAX):
             connection = await factory.usable_connection()
-            session = Session(factory, request, batch)
+            session = Session(factory, request, batch, exactly_once)
             try:
                 version = await connection.create_session(request, session, recreate=False)
             except MQError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
 from mqclient.core.api import FailoverEvent, FailoverEventListener, LocatorSettings, SessionFailureListener
@@ -13,18 +14,20 @@ from mqclient.core.connection.connection import Connection, describe
 from mqclient.core.connection.listeners import ListenerMethods
 from mqclient.core.connection.reconnect import Attempts
 from mqclient.core.factories.creation import SessionCreation
+from mqclient.core.factories.one_node import OneNode
 from mqclient.core.runtime import Runtime, Timer, new_uuid, sleep, starts, wait_at_most
 from mqclient.core.session.session import Session
 from mqclient.errors import (
     ConnectionTimedOutError,
     DisconnectedError,
     MQError,
+    NodeLostError,
     NotConnectedError,
     SessionCreationRejectedError,
     UnblockedError,
 )
 from mqclient.protocol.connection import DisconnectReceived, TopologyPacket
-from mqclient.wire.packets import CreateSession, SessionClose
+from mqclient.wire.packets import CreateSession, IdCacheState, SessionClose
 from mqclient.wire.primitives import TransportConfiguration
 
 PAUSE_MIN = 0.01
@@ -40,6 +43,7 @@ class FactoryOwner(Protocol):
     runtime: Runtime
     greet: Callable[[Connection], Awaitable[None]] | None
     cluster_connection: bool
+    id_cache: Callable[[Session, str], Awaitable[IdCacheState]]
     follow: bool
     """Does the client go where a broker sends it?"""
 
@@ -82,6 +86,8 @@ class SessionFactory(ListenerMethods, Closing):
         self._failure: MQError | None = None
         self._finished: MQError | None = None
         self._creation = SessionCreation(self)
+        self.node = OneNode()
+        """Of use with ``exactly_once``."""
         self._usable: list[Any] = []
         self._machine = lifecycle.make_lifecycle(lifecycle.LifecycleData(self))
 
@@ -144,7 +150,17 @@ class SessionFactory(ListenerMethods, Closing):
             client_id=client_id if client_id is not None else settings.client_id,
         )
         batch = settings.ack_batch_size if ack_batch_size is None else ack_batch_size
-        return await self._creation.create(request, batch)
+        return await self._creation.create(request, batch, settings.exactly_once and not xa)
+
+    async def open_plain(self, like: CreateSession, transacted: bool) -> Session:
+        request = replace(
+            like,
+            name=new_uuid(self.runtime),
+            auto_commit_sends=not transacted,
+            auto_commit_acks=not transacted,
+            pre_acknowledge=False,
+        )
+        return await self._creation.create(request, self.settings.ack_batch_size, False)
 
     @starts
     async def close(self) -> None:
@@ -164,6 +180,9 @@ class SessionFactory(ListenerMethods, Closing):
                 session.channel.send(SessionClose())
         self._machine.close()
 
+    async def id_cache(self, session: Session, address: str) -> IdCacheState:
+        return await self._locator.id_cache(session, address)
+
     def session_opened(self, session: Session) -> None:
         """The broker has created a session (from :class:`SessionCreation`)."""
         self._sessions.append(session)
@@ -181,6 +200,8 @@ class SessionFactory(ListenerMethods, Closing):
         if connection is not self._told_by:
             self._told_by = connection
             self._locator.topology_begins()
+        if self.settings.exactly_once and connection in (self._attempt, self.connection):
+            self.node.heard(packet)
         self._locator.topology_received(packet, connection.connector)
         self._attempts.topology_received(packet, connection.connector)
 
@@ -296,8 +317,15 @@ class SessionFactory(ListenerMethods, Closing):
             if number != self._round:
                 return
             connection = self._attempt = self._connection_to(connector)
+            self.node.begins(connector)
             try:
-                await connection.open(None if first else self._attempts.node_id, wait_for_topology=first)
+                await connection.open(None if first else self._attempts.node_id, wait_for_topology=first or self.settings.exactly_once)
+                if self.settings.exactly_once:
+                    self.node.check(any(session.holding for session in self._sessions))
+            except NodeLostError as failure:
+                connection.close()
+                error = failure
+                continue
             except MQError as failure:
                 error = failure
                 continue

@@ -10,13 +10,16 @@ from mqclient.core.connection.connection import Connection
 from mqclient.core.connection.reconnect import Attempts
 from mqclient.core.discovery.discovery import DiscoveryListener
 from mqclient.core.factories.factory import PAUSE_MIN, SessionFactory
+from mqclient.core.readers import ask_id_cache
 from mqclient.core.runtime import Runtime, Timer, sleep, starts
-from mqclient.core.settings import LocatorSettings, check_settings
+from mqclient.core.session.session import Session
+from mqclient.core.settings import LocatorSettings, check_settings, in_force
 from mqclient.errors import ConnectionTimedOutError, MQError, NotConnectedError
 from mqclient.protocol.connection import TopologyPacket
 from mqclient.protocol.discovery import DiscoveryGroupConfiguration, check_endpoint
 from mqclient.protocol.retry import load_balancing_policy
 from mqclient.protocol.topology import Topology, TopologyListener, TopologyMember
+from mqclient.wire.packets import IdCacheState
 from mqclient.wire.primitives import TransportConfiguration
 
 CONFIRMATION_SECONDS = 10.0
@@ -35,6 +38,8 @@ class Locator(Closing):
     preamble and the subscription to the topology, and fails it by raising an MQError; ``cluster_connection``, which is told to the broker;
     and ``follow`` false: the owner itself deals with a broker that sends its clients elsewhere.
 
+    Shells give ``id_cache``, the question for the duplicate ids that a broker keeps of an address.
+
     Raises ValueError when ``connectors`` is empty, or a setting is of the wrong type or out of its range.
     """
 
@@ -48,6 +53,7 @@ class Locator(Closing):
         greet: Callable[[Connection], Awaitable[None]] | None = None,
         cluster_connection: bool = False,
         follow: bool = True,
+        id_cache: Callable[[Session, str], Awaitable[IdCacheState]] = ask_id_cache,
     ) -> None:
         self._discovery: DiscoveryListener | None = None
         if isinstance(connectors, DiscoveryGroupConfiguration):
@@ -60,6 +66,8 @@ class Locator(Closing):
         self.runtime = runtime
         self._settings = settings if settings is not None else LocatorSettings()
         check_settings(self._settings)
+        self._settings = in_force(self._settings)
+        self.id_cache = id_cache
         self._connectors = tuple(connectors)
         self._topology = Topology() if topology is None else topology
         self._follows_one_broker = topology is None

@@ -25,11 +25,12 @@ class AsyncSends:
     proves nothing, as a broker also confirms packets that it refuses in a later answer.
     """
 
-    def __init__(self, channel: Channel) -> None:
+    def __init__(self, channel: Channel, unanswered_max: int | None = None) -> None:
         self._runtime = channel.runtime
         self._protocol = channel.protocol
         self._pending: dict[int, tuple[ClientMessage, SendAcknowledgementHandler | None, int]] = {}
         self._bytes = 0
+        self._bytes_max = UNANSWERED_MAX if unanswered_max is None else unanswered_max
         self._waiters: list[Any] = []
 
     def __len__(self) -> int:
@@ -38,7 +39,7 @@ class AsyncSends:
     @property
     def full(self) -> bool:
         """Is so much unanswered that senders have to wait?"""
-        return self._bytes >= UNANSWERED_MAX
+        return self._bytes >= self._bytes_max
 
     async def room(self) -> None:
         """Wait until the broker has answered enough sends.  Raises nothing: the caller has to check that the session is open."""

@@ -13,7 +13,7 @@ from mqclient.core.runtime import Runtime, new_uuid, sleep, starts
 from mqclient.core.sending.async_sends import AsyncSends
 from mqclient.core.sending.flow import ProducerFlow
 from mqclient.core.sending.sendable import check_message, check_size, encoded
-from mqclient.core.sending.uploads import LargeUploads
+from mqclient.core.sending.uploads import LargeUploads, Uploader
 from mqclient.core.sending.work import OpenTransaction, Underway, Work
 from mqclient.errors import MQError
 from mqclient.protocol.retry import RateLimiter
@@ -21,6 +21,19 @@ from mqclient.wire.hot import VERSION_SENDER
 from mqclient.wire.message import KEY_GROUP_ID, encode_message
 from mqclient.wire.packets import CreateProducer, NullResponse, RemoveProducer, SessionSend
 from mqclient.wire.properties import STRING
+
+
+class ExactlyOnceSends(Protocol):
+    """The sends of a session with ``exactly_once``, as its producers see them."""
+
+    def hold(self, producer_id: int, message: ClientMessage, address: str, handler: SendAcknowledgementHandler | None, large: bool) -> Any:
+        """Give ``message`` its id; the result goes to :meth:`write`."""
+
+    async def write(self, producer: Uploader, held: Any, era: int) -> Any:
+        """Send in the turn of its address; returns the future of the confirmation if the sender waits for it, else None."""
+
+    async def ready(self) -> None:
+        """Wait until the session is usable and the sends of before a failure are repeated."""
 
 
 class SendingSession(Protocol):
@@ -36,7 +49,11 @@ class SendingSession(Protocol):
     send_acknowledgement_handler: SendAcknowledgementHandler | None
 
     @property
-    def transaction(self) -> OpenTransaction: ...
+    def once(self) -> ExactlyOnceSends | None:
+        """None without ``exactly_once``."""
+
+    @property
+    def open_transaction(self) -> OpenTransaction: ...
 
     @property
     def closing(self) -> bool:
@@ -135,7 +152,9 @@ class Producer(Closing):
         handler = handler or session.send_acknowledgement_handler
         block = self.waits_for_answer(message, handler)
         large = self.is_large(message)
-        buffer = b"" if large else encoded(encode_message, message)
+        once = session.once
+        held = None if once is None else once.hold(self.id, message, address, handler, large)
+        buffer = b"" if large or once is not None else encoded(encode_message, message)
         work = session.work
         era = work.era
         self._sends.count += 1
@@ -149,7 +168,9 @@ class Producer(Closing):
                 if self._limiter is not None:
                     while delay := self._limiter.delay(self.runtime.now()):
                         await sleep(self.runtime, delay)
-                if large:
+                if once is not None:
+                    answer = await once.write(self, held, era)
+                elif large:
                     answer = await session.uploads.send(self, message, address, block, handler, era)
                 else:
                     answer = await self.send_regular(message, address, buffer, block, handler, era)
@@ -196,6 +217,8 @@ class Producer(Closing):
         session = self.session
         if handler is not None or session.send_acknowledgement_handler is not None or not session.auto_commit_sends:
             return False
+        if session.once is not None:
+            return True
         settings = session.settings
         return settings.block_on_durable_send if message.durable else settings.block_on_non_durable_send
 
@@ -216,9 +239,9 @@ class Producer(Closing):
         await session.flow.acquire(self, address, len(buffer))
         if session.async_sends.full:
             await session.async_sends.room()
-        await channel.ready()
+        await (channel.ready() if session.once is None else session.once.ready())
         self.check_send(era)
-        session.transaction.sent()
+        session.open_transaction.sent()
         packet = SessionSend(buffer, sender_id=self.id)
         if block:
             packet.requires_response = True

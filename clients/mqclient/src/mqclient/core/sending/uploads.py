@@ -81,7 +81,7 @@ class LargeUploads:
                 try:
                     return await self._send(producer, message, body, address, block, handler, era)
                 except _ConnectionReplaced:
-                    if body.from_source or not self._auto_commit_sends:
+                    if body.from_source or not self._auto_commit_sends or self._settings.exactly_once:
                         raise LargeMessageInterruptedError(
                             "the connection failed before the whole body was sent; the broker has dropped the message"
                         ) from None

@@ -70,7 +70,7 @@ class BranchedSession(Batching, Protocol):
 
     channel: Channel
     work: Work
-    transaction: Transaction
+    open_transaction: Transaction
 
     @property
     def factory(self) -> Node: ...
@@ -109,7 +109,7 @@ class Branches:
                 for answer in session.flush_batches():
                     session.forget_answer(answer)
                 await session.work.settled()
-                session.transaction.forget_work()
+                session.open_transaction.forget_work()
                 await self._start(make(xid.to_wire()))
                 self._begun = True
         finally:
@@ -138,7 +138,7 @@ class Branches:
         if flags == TMSUSPEND and xid != self._current:
             raise XAError(XAER_PROTO, "only the branch that the session works on can be suspended")
         if flags == TMFAIL and xid == self._current:
-            self._session.transaction.drop_sends()
+            self._session.open_transaction.drop_sends()
         try:
             async with self._session.work.order:
                 await self._end(xid, flags)
@@ -159,7 +159,7 @@ class Branches:
             self._doomed = xid
             self._leave(xid)
             try:
-                await session.transaction.undo(Rollback(False), NullResponse, session.transaction.forget_work, in_order=True)
+                await session.open_transaction.undo(Rollback(False), NullResponse, session.open_transaction.forget_work, in_order=True)
             except MQError as error:
                 self.runtime.log_warning(f"rolling back after a connection failure in a branch: {error}")
             raise XAError(XAER_RMFAIL, "the connection failed while the session worked on the branch: it has to be rolled back")
@@ -211,7 +211,7 @@ class Branches:
     @starts
     async def rollback(self, xid: Xid) -> None:
         if xid == self._current:
-            self._session.transaction.drop_sends()
+            self._session.open_transaction.drop_sends()
         try:
             _checked(await self._undo(xid))
         except MQError as error:
@@ -265,7 +265,7 @@ class Branches:
         """The packets that tell the broker of the branch, after the session was created anew."""
         if self._current is None or not self._begun:
             return []
-        self._session.transaction.rollback_only = True
+        self._session.open_transaction.rollback_only = True
         return [XaFailed(self._current.to_wire())]
 
     # --- inside ---
@@ -276,7 +276,7 @@ class Branches:
             pass
 
     def _lost(self, xid: Xid) -> bool:
-        return xid == self._current and self._session.transaction.rollback_only
+        return xid == self._current and self._session.open_transaction.rollback_only
 
     def _refuse_lost(self, xid: Xid) -> None:
         if xid == self._doomed or self._lost(xid):
@@ -286,7 +286,7 @@ class Branches:
         if xid == self._current:
             self._current = None
             self._begun = False
-            self._session.transaction.forget_work()
+            self._session.open_transaction.forget_work()
 
     async def _try(self, packet: Packet, what: str) -> int | MQError:
         """The answer's code, or the failure that cut off the request after it was sent; raises ``XAError`` for everything else."""
@@ -309,9 +309,9 @@ class Branches:
     async def _undo(self, xid: Xid) -> XaResponse:
         def forget() -> None:
             if self._current in (None, xid):
-                self._session.transaction.forget_work()
+                self._session.open_transaction.forget_work()
 
-        return await self._session.transaction.undo(XaRollback(xid.to_wire()), XaResponse, forget)
+        return await self._session.open_transaction.undo(XaRollback(xid.to_wire()), XaResponse, forget)
 
     async def _undo_quietly(self, xid: Xid) -> None:
         try:

@@ -12,10 +12,12 @@ from typing import Protocol
 from mqclient.core.connection.channel import Channel, closed_error, unblocked
 from mqclient.core.connection.connection import Connection, FrameHandler
 from mqclient.core.consuming.consumers import Consumer
+from mqclient.core.once.sends import RepeatedSends
 from mqclient.core.runtime import new_uuid
 from mqclient.core.sending.async_sends import AsyncSends
 from mqclient.core.sending.flow import ProducerFlow
 from mqclient.core.session.branches import Branches
+from mqclient.core.session.commits import Commits
 from mqclient.core.session.queues import recreation_of
 from mqclient.core.session.transactions import Transaction
 from mqclient.errors import MQError
@@ -27,10 +29,12 @@ class RestoredSession(FrameHandler, Protocol):
 
     channel: Channel
     request: CreateSession
-    transaction: Transaction
+    open_transaction: Transaction
     branches: Branches
     flow: ProducerFlow
     async_sends: AsyncSends
+    once: RepeatedSends | None
+    commits: Commits | None
 
     @property
     def metadata(self) -> Mapping[str, str]: ...
@@ -79,6 +83,8 @@ class Restoration:
         if self._recreated:
             self._recreated = False
             session.flow.session_recreated()
+            if session.once is not None:
+                session.once.session_restored()
 
     async def _recreate(self, connection: Connection) -> None:
         session = self._session
@@ -87,10 +93,14 @@ class Restoration:
         # Only now: if the answer had been lost, the broker would have an empty session of that name, and reattaching to it would be wrong.
         session.request = request
         channel = session.channel
-        session.transaction.session_recreated()
+        session.open_transaction.session_recreated()
         about_branch = session.branches.session_recreated()
         channel.restart(version)
         session.async_sends.fail(unblocked("the message", None))
+        if session.once is not None:
+            session.once.session_recreated()
+        if session.commits is not None:
+            session.commits.session_recreated()
         self._recreated = True
         frames: list[Packet] = []
         for consumer in session.consumers:

@@ -5,9 +5,9 @@ The class is the facade of :class:`mqclient.core.api.ClientSession`; each concer
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from mqclient.core.api import (
     AddressQueryResult,
@@ -27,6 +27,10 @@ from mqclient.core.consuming.acks import TurnEnd
 from mqclient.core.consuming.buffers import PriorityBuffer
 from mqclient.core.consuming.consumers import Consumer
 from mqclient.core.message import ClientMessage
+from mqclient.core.once.caches import IdCaches
+from mqclient.core.once.ids import OwnIds
+from mqclient.core.once.outcomes import Outcomes, in_session
+from mqclient.core.once.sends import OneNode, RepeatedSends
 from mqclient.core.readers import Readers
 from mqclient.core.runtime import Runtime, starts
 from mqclient.core.sending.async_sends import AsyncSends
@@ -36,10 +40,11 @@ from mqclient.core.sending.producers import Producer
 from mqclient.core.sending.uploads import LargeUploads
 from mqclient.core.sending.work import Work
 from mqclient.core.session.branches import Branches
+from mqclient.core.session.commits import Commits
 from mqclient.core.session.incoming import Incoming
 from mqclient.core.session.queues import QueueAdministration
 from mqclient.core.session.restoring import Restoration
-from mqclient.core.session.transactions import Transaction
+from mqclient.core.session.transactions import Transaction, run_transaction
 from mqclient.errors import IllegalStateError, MQError, ObjectClosedError
 from mqclient.protocol.channel import SessionChannel
 from mqclient.wire.message import TYPE_TEXT
@@ -49,6 +54,7 @@ from mqclient.wire.packets import (
     ConsumerClose,
     CreateConsumer,
     CreateSession,
+    IdCacheState,
     NullResponse,
     SessionClose,
     SessionStart,
@@ -56,6 +62,7 @@ from mqclient.wire.packets import (
     UniqueAddMetadata,
 )
 
+T = TypeVar("T")
 _DEFAULT_CONSUMER_WINDOW = 1024 * 1024
 """A consumer window of this size means: take the broker's default if it has one."""
 
@@ -69,11 +76,21 @@ class SessionOwner(ClientSessionFactory, Protocol):
     def session_closed(self, session: Session) -> None:
         """A session has ended."""
 
+    async def open_plain(self, like: CreateSession, transacted: bool) -> Session:
+        """A session without ``exactly_once`` for the same user, for a question to the broker."""
+
+    @property
+    def node(self) -> OneNode:
+        """The node that the connection belongs to."""
+
+    async def id_cache(self, session: Session, address: str) -> IdCacheState:
+        """The duplicate ids that the broker keeps of an address."""
+
 
 class Session(ListenerMethods, Closing):
     """Implements :class:`mqclient.core.api.ClientSession`; the factory opens, locks, restores and abandons it."""
 
-    def __init__(self, factory: SessionOwner, request: CreateSession, ack_batch_size: int) -> None:
+    def __init__(self, factory: SessionOwner, request: CreateSession, ack_batch_size: int, exactly_once: bool = False) -> None:
         super().__init__()
         self.runtime: Runtime = factory.runtime
         self.settings: LocatorSettings = factory.settings
@@ -91,14 +108,20 @@ class Session(ListenerMethods, Closing):
         self.failure: MQError | None = None
         """Why the session has ended; None while it lives, and when the application itself has closed it."""
         self.turn_end = TurnEnd(self)
-        self.transaction = Transaction(self)
+        self.open_transaction = Transaction(self)
         self.flow = ProducerFlow(self.channel, self.settings.producer_window_size)
-        self.async_sends = AsyncSends(self.channel)
-        self.work = Work(self.runtime, self.flow, self.transaction, request.xa, self.settings)
-        self.uploads = LargeUploads(self.channel, self.settings, self.flow, self.async_sends, self.transaction, request.auto_commit_sends)
+        self.async_sends = AsyncSends(self.channel, self.settings.exactly_once_window_size if exactly_once else None)
+        self.work = Work(self.runtime, self.flow, self.open_transaction, request.xa, self.settings)
+        self.uploads = LargeUploads(
+            self.channel, self.settings, self.flow, self.async_sends, self.open_transaction, request.auto_commit_sends
+        )
         self.branches = Branches(self)
         self.readers = Readers(self)
         self.encoded_sends: EncodedSends | None = None
+        self.once: RepeatedSends | None = None
+        self.commits: Commits | None = None
+        if exactly_once:
+            self._send_exactly_once()
         self.restoration = Restoration(self)
         self._queues = QueueAdministration(self.channel)
         self._incoming = Incoming(self)
@@ -110,6 +133,20 @@ class Session(ListenerMethods, Closing):
         self.started = False
         self.closing = False
         """Has the application begun to close it?"""
+
+    def _send_exactly_once(self) -> None:
+        factory, request = self._factory, self.request
+        ids = OwnIds(self.runtime)
+
+        async def open_session(transacted: bool) -> Session:
+            return await factory.open_plain(request, transacted)
+
+        async def ask(address: str) -> IdCacheState:
+            return await in_session(lambda: open_session(False), lambda session: factory.id_cache(session, address))
+
+        caches = IdCaches(self.runtime, self.settings.exactly_once_id_cache_size, ask)
+        self.commits = Commits(self, caches, ids, Outcomes(open_session, caches, ids))
+        self.once = RepeatedSends(self, factory.node, caches, ids, self.commits)
 
     # --- state ---
 
@@ -139,7 +176,12 @@ class Session(ListenerMethods, Closing):
 
     @property
     def rollback_only(self) -> bool:
-        return self.transaction.rollback_only
+        return self.open_transaction.rollback_only
+
+    @property
+    def holding(self) -> bool:
+        """Is there work with ``exactly_once`` whose outcome only the node knows that got it?"""
+        return self.once is not None and self.commits is not None and (self.once.holding or self.commits.holding)
 
     @property
     def version(self) -> int:
@@ -183,12 +225,21 @@ class Session(ListenerMethods, Closing):
     @starts
     async def commit(self, block: bool = True) -> None:
         self._refuse_in_branch()
-        await self.transaction.commit(block)
+        if self.commits is not None and not self.request.auto_commit_sends:
+            await self.commits.commit()
+        else:
+            await self.open_transaction.commit(block)
 
     @starts
     async def rollback(self, consider_last_message_as_delivered: bool = False) -> None:
         self._refuse_in_branch()
-        await self.transaction.rollback(consider_last_message_as_delivered)
+        await self.open_transaction.rollback(consider_last_message_as_delivered)
+
+    @starts
+    async def transaction(self, function: Callable[[Session], Awaitable[T]]) -> T:
+        if self.request.auto_commit_sends or self.request.xa:
+            raise IllegalStateError("the session was not created with auto_commit_sends=False: it has no transactions of its own")
+        return await run_transaction(self, function)
 
     @starts
     async def flush_acknowledgements(self) -> None:
@@ -389,6 +440,8 @@ class Session(ListenerMethods, Closing):
         self._producers.clear()
         self.flow.close(cause or error)
         self.async_sends.fail(cause or error)
+        if self.once is not None:
+            self.once.ended(cause or error)
         if self.encoded_sends is not None:
             self.encoded_sends.fail(cause or error)
         self._factory.session_closed(self)

@@ -5,7 +5,7 @@ Source: the Artemis manual, chapter "Client Failover" (transactions), and ``prot
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import nullcontext
 from typing import Protocol, TypeVar
 
@@ -25,6 +25,7 @@ from mqclient.wire.packets import Commit, CreateSession, NullResponse, Packet, R
 from mqclient.xa import Xid
 
 A = TypeVar("A", bound=Packet)
+T = TypeVar("T")
 
 
 class CurrentBranch(Protocol):
@@ -35,12 +36,22 @@ class CurrentBranch(Protocol):
         """The branch that the session works on."""
 
 
+class HeldSends(Protocol):
+    """The sends that are held until their transaction has ended."""
+
+    def forget(self) -> None:
+        """They are undone."""
+
+
 class TransactedSession(Batching, Protocol):
     """The session, as its transaction sees it: the parts that have to stand still while the transaction ends."""
 
     channel: Channel
     request: CreateSession
     work: Work
+
+    @property
+    def commits(self) -> HeldSends | None: ...
 
     @property
     def branches(self) -> CurrentBranch: ...
@@ -58,11 +69,32 @@ class TransactedSession(Batching, Protocol):
     async def wait_for_handlers(self) -> None: ...
 
 
+class RepeatableSession(Protocol):
+    """A session with transactions of its own, as a function that is repeated sees it."""
+
+    @property
+    def rollback_only(self) -> bool: ...
+
+    def commit(self) -> Awaitable[None]: ...
+
+    def rollback(self) -> Awaitable[None]: ...
+
+
+S = TypeVar("S", bound=RepeatableSession)
+
+
 class Transaction:
     def __init__(self, session: TransactedSession) -> None:
         self._session = session
         self._has_work = False
+        self.has_receipts = False
+        """Was a message acknowledged in the transaction?"""
         self.rollback_only = False
+
+    @property
+    def has_work(self) -> bool:
+        """Is there anything to commit?"""
+        return self._has_work
 
     @property
     def takes_sends(self) -> bool:
@@ -84,7 +116,7 @@ class Transaction:
     def acknowledged(self) -> None:
         """A message was acknowledged in the session."""
         if not self._session.request.auto_commit_acks:
-            self._has_work = True
+            self._has_work = self.has_receipts = True
 
     def session_recreated(self) -> None:
         """The session was created anew after a failure: the broker has lost its part of the transaction."""
@@ -96,7 +128,7 @@ class Transaction:
         channel = self._session.channel
         async with self._session.work.order:
             await self._finish_work()
-            worked, self._has_work = self._has_work, False
+            worked, self._has_work, self.has_receipts = self._has_work, False, False
             if not block and channel.protocol.version >= VERSION_COMMIT_CORRELATION:
                 channel.send(Commit(channel.protocol.next_async_correlation()))
                 return
@@ -119,20 +151,23 @@ class Transaction:
             if not call.sent and channel.incarnation == incarnation:
                 self._has_work = worked or self._has_work
 
-    async def _finish_work(self) -> None:
-        """Acknowledgements and sends of the transaction are written, or it is rolled back and ``TransactionRolledBackError`` raised."""
+    async def written(self) -> BaseException | None:
+        """Wait until acknowledgements and sends are written.  Gives the error of a send that has failed meanwhile, and spoils the rest."""
         session = self._session
         await session.channel.ready()
         for answer in session.flush_batches():
             await answer
-        reason = "the connection failed during the transaction: it was rolled back and can be repeated"
         cause = None
         if self.takes_sends:
             cause = await session.work.settled()
             if cause is not None:
                 self.rollback_only = True
-                reason = f"a message of the transaction was not sent, so it was rolled back: {cause}"
             await session.channel.ready()
+        return cause
+
+    async def _finish_work(self) -> None:
+        """Acknowledgements and sends of the transaction are written, or it is rolled back and ``TransactionRolledBackError`` raised."""
+        cause = await self.written()
         if not self.rollback_only:
             return
         try:
@@ -140,12 +175,14 @@ class Transaction:
         except MQError:
             self.rollback_only = True
             raise
-        raise TransactionRolledBackError(reason) from cause
+        raise rolled_back(cause) from cause
 
     def forget_work(self) -> None:
         """Forget the sends and acknowledgements so far: they do not belong to the transaction any more."""
-        self._has_work = False
+        self._has_work = self.has_receipts = False
         self.rollback_only = False
+        if self._session.commits is not None:
+            self._session.commits.forget()
 
     async def rollback(self, consider_last_message_as_delivered: bool) -> None:
         """Undo the work begun before; sends that are not written yet fail."""
@@ -191,3 +228,33 @@ class Transaction:
             await self.undo(Rollback(False), NullResponse, self.forget_work)
         except MQError as error:
             self._session.runtime.log_warning(f"rolling back after a commit that was cut off: {error}")
+
+
+def rolled_back(cause: BaseException | None) -> TransactionRolledBackError:
+    """``cause``: the error of a send; None when the connection failed."""
+    if cause is not None:
+        return TransactionRolledBackError(f"a message of the transaction was not sent, so it was rolled back: {cause}")
+    return TransactionRolledBackError("the connection failed during the transaction: it was rolled back and can be repeated")
+
+
+async def run_transaction(session: S, function: Callable[[S], Awaitable[T]]) -> T:
+    """See :meth:`mqclient.core.api.ClientSession.transaction`."""
+    while True:
+        try:
+            result = await function(session)
+        except MQError:
+            again = session.rollback_only  # the connection failed: the function has met the consequences
+            await session.rollback()
+            if not again:
+                raise
+            continue
+        except BaseException:
+            await session.rollback()
+            raise
+        try:
+            await session.commit()
+        except TransactionRolledBackError as error:
+            if error.__cause__ is not None:
+                raise
+            continue
+        return result

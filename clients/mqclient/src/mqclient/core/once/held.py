@@ -1,0 +1,76 @@
+"""A send that is held until the broker has confirmed it, or its transaction has ended."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from mqclient.core.listeners import SendAcknowledgementHandler
+from mqclient.core.message import ClientMessage
+from mqclient.core.once.bodies import RepeatableBody
+from mqclient.errors import MQError
+
+
+class Ledger(Protocol):
+    """The keeper of held sends, which hears what becomes of each."""
+
+    def confirmed(self, held: Held) -> None:
+        """The broker has the message."""
+
+    def unconfirmed(self, held: Held, error: MQError) -> None:
+        """The broker has refused the message, or its answer was lost with the connection."""
+
+
+class Held:
+    """What is needed to send a message again.  It is the acknowledgement handler of its own send."""
+
+    __slots__ = (
+        *("_ledger", "address", "body", "buffer", "duplicate_id", "future", "handler"),
+        *("message", "number", "producer_id", "wire", "written"),
+    )
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        message: ClientMessage,
+        wire: ClientMessage,
+        address: str,
+        producer_id: int,
+        buffer: bytes,
+        duplicate_id: str,
+        handler: SendAcknowledgementHandler | None,
+    ) -> None:
+        self._ledger = ledger
+        self.message = message
+        """The message of the application, which may have changed meanwhile."""
+        self.wire = wire
+        """The message as it travels, if it is large."""
+        self.body = RepeatableBody(wire.body_source)
+        self.address = address
+        self.producer_id = producer_id
+        self.buffer = buffer
+        """The encoded message; empty for a large one."""
+        self.duplicate_id = duplicate_id
+        self.handler = handler
+        self.future: Any = None
+        """Where the sender waits for the confirmation; None when it does not."""
+        self.number = 0
+        """The place in the order of sends."""
+        self.written: float | None = None
+        """Monotonic time (s) of the last attempt; None before the first."""
+
+    @property
+    def large(self) -> bool:
+        return not self.buffer
+
+    @property
+    def size(self) -> int:
+        """Bytes of memory that the message takes while it is held."""
+        return len(self.buffer) if self.buffer else len(self.wire.body)
+
+    # --- the acknowledgement handler of the send
+
+    def send_acknowledged(self, message: ClientMessage) -> None:
+        self._ledger.confirmed(self)
+
+    def send_failed(self, message: ClientMessage, error: MQError) -> None:
+        self._ledger.unconfirmed(self, error)

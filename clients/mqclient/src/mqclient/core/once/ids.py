@@ -1,0 +1,39 @@
+"""The duplicate ids that the client gives to the messages and commits of a session."""
+
+from __future__ import annotations
+
+from mqclient.core.message import ClientMessage
+from mqclient.core.runtime import Runtime
+from mqclient.wire.message import KEY_DUPLICATE_ID, CoreMessage, encode_message
+from mqclient.wire.properties import STRING, TypedValue
+
+COMMITS_ADDRESS = "mqclient.commits"
+"""The address whose duplicate ids are the commits that have happened."""
+
+_MARK = "mqclient-"
+
+
+class OwnIds:
+    """Ids that nobody else gives.  All have the same length: a broker stores many of these together."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._prefix = f"{_MARK}{runtime.random_bytes(16).hex()}-"
+        self._count = 0
+
+    def next(self) -> str:
+        self._count += 1
+        return f"{self._prefix}{self._count:012x}"
+
+
+def has_id_of_application(message: ClientMessage) -> bool:
+    """Has the application given a duplicate id?  The id of another client's send, in a message that is passed on, is none."""
+    value = message.properties.get(KEY_DUPLICATE_ID)
+    if value is None or value[1] is None:
+        return False
+    return not (isinstance(value[1], str) and value[1].startswith(_MARK))
+
+
+def commit_marker(commit_id: str) -> bytes:
+    """The message that makes the broker remember a commit when its transaction takes effect."""
+    properties: dict[str, TypedValue] = {KEY_DUPLICATE_ID: (STRING, commit_id)}
+    return encode_message(CoreMessage(address=COMMITS_ADDRESS, durable=False, properties=properties))

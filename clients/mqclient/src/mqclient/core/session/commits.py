@@ -1,0 +1,215 @@
+"""Commits that take effect exactly once: each carries an id, so that its outcome can be found out when its answer is lost.
+
+Transactions that only send are held and repeated as a whole.  One that has received as well is rolled back: its messages come again, and
+only the application knows what to make of them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any, Protocol
+
+from mqclient.core.connection.channel import Channel
+from mqclient.core.once.caches import IdCaches
+from mqclient.core.once.held import Held
+from mqclient.core.once.ids import OwnIds, commit_marker
+from mqclient.core.once.sends import INTERRUPTED, lost
+from mqclient.core.sending.flow import ProducerFlow
+from mqclient.core.sending.uploads import LargeUploads
+from mqclient.core.sending.work import Work
+from mqclient.core.session.transactions import Transaction, rolled_back
+from mqclient.core.settings import LocatorSettings
+from mqclient.errors import IdCacheError, MQError, TransactionRolledBackError
+from mqclient.wire.packets import Commit, NullResponse, Rollback, SessionSend
+
+
+class Outcomes(Protocol):
+    """Finds out about commits, in sessions of its own."""
+
+    async def prepare(self) -> None:
+        """Have the broker ready to remember commits.  Raises ``ExactlyOnceError`` when it cannot."""
+
+    def forget(self) -> None:
+        """The session was created anew, perhaps by another broker."""
+
+    async def has_happened(self, commit_id: str) -> bool:
+        """Has the commit with that id taken effect?  After False it never will."""
+
+
+class CommittingSession(Protocol):
+    channel: Channel
+    settings: LocatorSettings
+    flow: ProducerFlow
+    uploads: LargeUploads
+    work: Work
+
+    @property
+    def open_transaction(self) -> Transaction: ...
+
+
+class Commits:
+    """The commits of a session, and the sends of its open transaction."""
+
+    def __init__(self, session: CommittingSession, caches: IdCaches, ids: OwnIds, outcomes: Outcomes) -> None:
+        self._session = session
+        self._caches = caches
+        self._ids = ids
+        self._outcomes = outcomes
+        self._bytes_max = session.settings.exactly_once_window_size
+        self._committing = False
+        self.forget()
+
+    @property
+    def holding(self) -> bool:
+        """Is there a transaction of which the node knows?"""
+        return self._committing or self._session.open_transaction.has_work
+
+    def session_recreated(self) -> None:
+        """The session lives on, perhaps at another broker."""
+        self._outcomes.forget()
+        self._caches.forget()
+
+    # --- the sends of the open transaction
+
+    def add(self, held: Held) -> None:
+        """A send is about to be written.  Raises ``IdCacheError``."""
+        size = self._caches.known(held.address)
+        self._counts[held.address] += 1
+        if size is not None and self._counts[held.address] > size:
+            raise IdCacheError(f"the broker keeps {size} duplicate ids of {held.address} (id-cache-size), and the transaction has more")
+        self._bytes += held.size
+        if self._bytes > self._bytes_max:
+            self._whole = False
+            self._sends.clear()
+        if self._whole:
+            self._sends.append(held)
+
+    def remove(self, held: Held) -> None:
+        """The send was not written after all."""
+        if held in self._sends:
+            self._sends.remove(held)
+
+    def forget(self) -> None:
+        """The sends are undone, or have taken effect."""
+        self._sends: list[Held] = []
+        self._bytes = 0
+        self._counts: Counter[str] = Counter()
+        self._whole = True
+        """Are all sends of the transaction held?"""
+
+    # --- the commit
+
+    async def commit(self) -> None:
+        """Returns when the work has taken effect; raises ``TransactionRolledBackError`` when it has not and never will."""
+        session = self._session
+        async with session.work.order:
+            self._committing = True
+            try:
+                await self._commit(session.open_transaction)
+            finally:
+                self._committing = False
+
+    async def _commit(self, transaction: Transaction) -> None:
+        cause = await self._written(transaction)
+        if not (transaction.has_work or transaction.rollback_only):
+            return
+        sends, whole = self._sends, self._whole and cause is None and not transaction.has_receipts
+        await self._outcomes.prepare()
+        while True:
+            if transaction.rollback_only:
+                await self._roll_back(transaction)
+            elif await self._try(transaction):
+                return
+            if not whole:
+                raise rolled_back(cause) from cause
+            await self._repeat(transaction, sends)
+
+    async def _written(self, transaction: Transaction) -> BaseException | None:
+        while True:
+            try:
+                return await transaction.written()
+            except INTERRUPTED as error:
+                self._check_open("the transaction", error)
+
+    async def _try(self, transaction: Transaction) -> bool:
+        """Commit; False when the work is undone for certain.  Raises the refusal of the broker, which has undone the work, too."""
+        channel = self._session.channel
+        await channel.ready()
+        if transaction.rollback_only:
+            await self._roll_back(transaction)
+            return False
+        commit_id = self._ids.next()
+        incarnation = channel.incarnation
+        channel.send(SessionSend(commit_marker(commit_id)))
+        call = channel.submit(Commit(), NullResponse, bound=True)
+        try:
+            await call.future
+        except INTERRUPTED as error:
+            self._check_open(f"the commit with the duplicate id {commit_id}", error)
+            # Whatever was written before is done with, or undone, when this is answered.
+            await self._roll_back(transaction)
+            return call.sent and await self._outcomes.has_happened(commit_id)
+        except TransactionRolledBackError:
+            if call.sent or channel.incarnation == incarnation:
+                transaction.forget_work()
+                raise
+            await self._roll_back(transaction)
+            return False
+        except MQError:
+            transaction.forget_work()
+            raise
+        transaction.forget_work()
+        return True
+
+    async def _roll_back(self, transaction: Transaction) -> None:
+        """Undo until the broker has answered."""
+        while True:
+            try:
+                await transaction.undo(Rollback(False), NullResponse, transaction.forget_work, in_order=True)
+            except INTERRUPTED as error:
+                self._check_open("the transaction", error)
+            else:
+                if not transaction.rollback_only:
+                    return
+
+    async def _repeat(self, transaction: Transaction, sends: list[Held]) -> None:
+        """Write the sends again; a failure of the connection meanwhile makes the transaction rollback-only."""
+        try:
+            for held in sends:
+                await self._write(held)
+        except INTERRUPTED as error:
+            self._check_open("the transaction", error)
+            transaction.rollback_only = True
+        except MQError as error:
+            self._check_open("the transaction", error)
+            await self._roll_back(transaction)
+            raise rolled_back(error) from error
+
+    async def _write(self, held: Held) -> None:
+        again = _Again(self._session, held)
+        if held.large:
+            held.body.rewind()
+            await self._session.uploads.send(again, held.wire, held.address, False, None, 0)
+        else:
+            await again.send_regular(held.message, held.address, held.buffer, False, None, 0)
+
+    def _check_open(self, what: str, error: MQError) -> None:
+        if self._session.channel.error is not None:
+            raise lost(what, error) from error
+
+
+class _Again:
+    """The producer of a large message whose transaction is repeated; its own may be closed by now."""
+
+    def __init__(self, session: CommittingSession, held: Held) -> None:
+        self.id = held.producer_id
+        self._session = session
+
+    def check_send(self, era: int) -> None:
+        """Nothing but the commit itself gives up the repetition."""
+
+    async def send_regular(self, message: Any, address: str, buffer: bytes, block: bool, handler: Any, era: int) -> None:
+        await self._session.flow.acquire(self, address, len(buffer))
+        await self._session.channel.ready(writable=True)
+        self._session.open_transaction.sent()
+        self._session.channel.send(SessionSend(buffer, sender_id=self.id))

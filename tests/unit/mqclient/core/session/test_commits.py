@@ -1,0 +1,326 @@
+"""Commits with ``exactly_once``: each returns, or raises that the work is undone."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+from mqclient.core.once.ids import COMMITS_ADDRESS
+from mqclient.errors import (
+    AddressFullError,
+    DuplicateIdRejectedError,
+    ExactlyOnceError,
+    IdCacheError,
+    NodeLostError,
+    SecurityError,
+    TransactionRolledBackError,
+)
+from mqclient.wire.message import KEY_DUPLICATE_ID
+from mqclient.wire.packets import (
+    ClusterTopologyV4,
+    Commit,
+    CreateQueueV2,
+    ExceptionResponse,
+    IdCacheState,
+    ProducerFailCredits,
+    Rollback,
+    SessionReceive,
+    SessionSend,
+    SessionSendContinuation,
+)
+from mqclient.wire.properties import STRING
+from tests.unit.mqclient.core.once.broker import OnceTestCase, RememberingBroker
+from tests.unit.mqclient.core_support import message, pending
+
+
+class CommitTestCase(OnceTestCase):
+    def start(self, **settings: Any) -> None:  # type: ignore[override]
+        super().start(transacted=True, **settings)
+
+    def sends(self, *bodies: bytes) -> None:
+        for body in bodies:
+            self.world.finish(self.send(body))
+
+    def received(self) -> SessionReceive:
+        return message(7)
+
+    def receive(self) -> None:
+        self.consumer = self.world.finish(self.session.create_consumer("q"))
+        self.world.finish(self.session.start())
+        self.deliver()
+
+    def deliver(self) -> None:
+        self.broker.deliver(self.session.channel_id, self.received())
+        received = self.world.finish(self.consumer.receive_immediate())
+        self.world.finish(self.consumer.acknowledge(received))
+
+    def commit(self) -> Any:
+        commit = self.session.commit()
+        self.world.advance(5)
+        return self.world.finish(commit)
+
+
+class SendingTests(CommitTestCase):
+    def test_a_commit_leaves_its_id(self) -> None:
+        self.start()
+        self.sends(b"one", b"two")
+        self.commit()
+        self.assertEqual(self.broker.bodies(), [b"one", b"two"])
+        self.assertEqual(len([key for key in self.broker.ids if key[0] == COMMITS_ADDRESS]), 1)
+        self.sends(b"three")
+        self.commit()
+        self.assertEqual(self.broker.bodies(), [b"one", b"two", b"three"])
+
+    def test_a_failure_before_the_commit_repeats_the_whole(self) -> None:
+        self.start()
+        self.sends(b"one", b"two")
+        self.cut()
+        self.sends(b"three")
+        self.commit()
+        self.assertEqual(self.broker.bodies(), [b"one", b"two", b"three"])
+
+    def test_a_commit_whose_answer_is_lost_has_happened_once(self) -> None:
+        self.start()
+        self.sends(b"one", b"two")
+        self.broker.lost_answers.append(Commit)
+        self.commit()
+        self.assertEqual(self.broker.bodies(), [b"one", b"two"])
+
+    def test_a_commit_that_is_lost_is_repeated(self) -> None:
+        self.start()
+        self.sends(b"one", b"two")
+        self.broker.lost_requests.append(Commit)
+        self.commit()
+        self.assertEqual(self.broker.bodies(), [b"one", b"two"])
+
+    def test_claims_may_be_lost_too(self) -> None:
+        for packets in ([Commit] * 2, [Commit] * 3, [Commit, Rollback], [Commit, SessionSend, Commit]):
+            for kind in ("lost_answers", "lost_requests"):
+                for other in ("lost_answers", "lost_requests"):
+                    self.start()
+                    self.sends(b"one", b"two")
+                    getattr(self.broker, kind).append(packets[0])
+                    commit = self.session.commit()
+                    self.world.network.stir()
+                    getattr(self.broker, other).extend(packets[1:])
+                    self.world.advance(10)
+                    self.world.finish(commit)
+                    self.assertEqual(self.broker.bodies(), [b"one", b"two"])
+                    self.tearDown()
+        self.start()
+
+    def test_a_commit_that_gets_no_answer(self) -> None:
+        self.start(call_timeout=2000)
+        self.sends(b"one")
+        self.broker.silent.add(Commit)
+        commit = self.session.commit()
+        self.world.advance(1.9)
+        self.broker.silent.clear()
+        self.world.advance(5)
+        self.world.finish(commit)
+        self.assertEqual(self.broker.bodies(), [b"one"])
+
+    def test_a_commit_waits_for_its_broker(self) -> None:
+        self.start()
+        self.sends(b"one")
+        self.broker.lost_answers.append(Commit)
+        commit = self.session.commit()
+        self.world.network.brokers.clear()
+        self.world.advance(300, step=1)
+        self.assertTrue(pending(commit))
+        self.back()
+        self.world.advance(5)
+        self.world.finish(commit)
+        self.assertEqual(self.broker.bodies(), [b"one"])
+
+    def test_a_node_that_is_given_up_is_a_typed_error(self) -> None:
+        self.start(reconnect_attempts=2)
+        self.sends(b"one")
+        self.broker.lost_answers.append(Commit)
+        commit = self.session.commit()
+        self.world.network.brokers.clear()
+        self.world.advance(5)
+        self.failure(NodeLostError, commit)
+
+    def test_another_node_is_not_asked(self) -> None:
+        self.start(reconnect_attempts=2)
+        self.sends(b"one")
+        self.broker.lost_answers.append(Commit)
+        other = RememberingBroker()
+        other.topology = [ClusterTopologyV4(False, "another", 1, last=True, server_version=136)]
+        self.world.network.brokers["61616"] = other
+        commit = self.session.commit()
+        self.world.advance(5)
+        self.assertIn("this is node another", str(self.failure(NodeLostError, commit)))
+        self.assertEqual(other.ids, set())
+
+    def test_large_messages_are_repeated(self) -> None:
+        self.start(min_large_message_size=1000)
+        self.sends(b"x" * 3000)
+        self.world.finish(self.send(b"", body_source=io.BytesIO(b"y" * 3000)))
+        self.cut()
+        self.commit()
+        self.assertEqual(self.broker.bodies(), [b"x" * 3000, b"y" * 3000])
+
+    def test_a_large_message_that_is_cut_off_is_repeated(self) -> None:
+        self.start(min_large_message_size=1000)
+        self.broker.lost_requests.append(SessionSendContinuation)
+        self.sends(b"x" * 3000, b"y")
+        self.commit()
+        self.assertEqual(self.broker.bodies(), [b"x" * 3000, b"y"])
+
+    def test_a_file_that_is_closed_before_the_commit_means_rolled_back(self) -> None:
+        self.start(min_large_message_size=1000)
+        file = io.BytesIO(b"y" * 3000)
+        self.world.finish(self.send(b"", body_source=file))
+        file.close()
+        self.cut()
+        self.failure(TransactionRolledBackError, self.session.commit())
+        self.assertEqual(self.broker.stored, [])
+        self.sends(b"next")
+        self.commit()
+        self.assertEqual(self.broker.bodies(), [b"next"])
+
+    def test_more_than_the_bound_is_rolled_back_by_a_failure(self) -> None:
+        self.start(exactly_once_window_size=1000)
+        self.sends(b"x" * 600, b"y" * 600)
+        self.cut()
+        self.failure(TransactionRolledBackError, self.session.commit())
+        self.sends(b"next")
+        self.cut()
+        self.commit()
+        self.assertEqual(self.broker.bodies(), [b"next"])
+
+    def test_more_ids_than_are_kept_are_an_error_before_the_send(self) -> None:
+        self.start()
+        self.broker.cache = IdCacheState(2, True)
+        self.sends(b"one", b"two")
+        self.failure(IdCacheError, self.send(b"three"))
+        self.commit()
+        self.assertEqual(self.broker.bodies(), [b"one", b"two"])
+
+    def test_a_rollback_forgets_what_is_held(self) -> None:
+        self.start()
+        self.sends(b"one")
+        self.world.finish(self.session.rollback())
+        self.sends(b"two")
+        self.cut()
+        self.commit()
+        self.assertEqual(self.broker.bodies(), [b"two"])
+
+    def test_a_producer_may_be_closed_before_the_commit(self) -> None:
+        self.start()
+        self.sends(b"one")
+        self.world.finish(self.producer.close())
+        self.cut()
+        self.commit()
+        self.assertEqual(self.broker.bodies(), [b"one"])
+
+    def test_the_refusal_of_the_broker_is_raised_and_not_repeated(self) -> None:
+        self.start()
+        self.broker.refused["a"] = 105
+        self.sends(b"one")
+        self.failure(SecurityError, self.session.commit())
+        self.broker.refused.clear()
+        self.sends(b"two")
+        self.commit()
+        self.assertEqual(self.broker.bodies(), [b"two"])
+
+    def test_so_is_a_known_id_of_the_application(self) -> None:
+        self.start()
+        for error in (None, DuplicateIdRejectedError):
+            self.world.finish(self.send(b"one", properties={KEY_DUPLICATE_ID: (STRING, "mine")}))
+            if error is None:
+                self.commit()
+            else:
+                self.failure(error, self.session.commit())
+        self.assertEqual(self.broker.bodies(), [b"one"])
+
+    def test_an_address_that_is_full_at_the_repetition_means_rolled_back(self) -> None:
+        self.start(producer_window_size=10)
+        self.sends(b"x" * 100)
+        self.broker.credits = False
+        self.cut()
+        commit = self.session.commit()
+        self.world.network.stir()
+        self.assertTrue(pending(commit))
+        self.broker.deliver(self.session.channel_id, ProducerFailCredits(1000, "a"))
+        error = self.failure(TransactionRolledBackError, commit)
+        self.assertIsInstance(error.__cause__, AddressFullError)
+
+    def test_a_commit_without_work_sends_nothing(self) -> None:
+        self.start()
+        self.commit()
+        self.assertEqual(self.broker.got(Commit), [])
+
+    def test_a_queue_that_cannot_be_made_is_an_error_before_the_commit(self) -> None:
+        self.start()
+        self.broker.queue_info = {"exists": False}
+        self.broker.answers[CreateQueueV2] = lambda _: ExceptionResponse(105, "not allowed")
+        self.sends(b"one")
+        self.assertIn(COMMITS_ADDRESS, str(self.failure(ExactlyOnceError, self.session.commit())))
+        self.world.finish(self.session.rollback())
+        self.assertEqual(self.broker.stored, [])
+
+    def test_what_is_begun_meanwhile_belongs_to_the_next_transaction(self) -> None:
+        self.start()
+        self.sends(b"one")
+        self.broker.lost_requests.append(Commit)
+        commit = self.session.commit()
+        later = self.send(b"two")
+        self.world.advance(5)
+        self.world.finish(commit)
+        self.world.finish(later)
+        self.assertEqual(self.broker.bodies(), [b"one"])
+        self.commit()
+        self.assertEqual(self.broker.bodies(), [b"one", b"two"])
+
+
+class ReceivingTests(CommitTestCase):
+    def test_a_failure_before_the_commit_means_rolled_back(self) -> None:
+        self.start()
+        self.receive()
+        self.sends(b"one")
+        self.cut()
+        self.failure(TransactionRolledBackError, self.session.commit())
+        self.assertEqual((self.broker.stored, self.broker.acknowledged), ([], []))
+
+    def test_a_commit_whose_answer_is_lost_returns(self) -> None:
+        self.start()
+        self.receive()
+        self.sends(b"one")
+        self.broker.lost_answers.append(Commit)
+        self.commit()
+        self.assertEqual((self.broker.bodies(), self.broker.acknowledged), ([b"one"], [7]))
+
+    def test_a_commit_that_is_lost_is_told_as_rolled_back(self) -> None:
+        self.start()
+        self.receive()
+        self.sends(b"one")
+        self.broker.lost_requests.append(Commit)
+        commit = self.session.commit()
+        self.world.advance(5)
+        self.failure(TransactionRolledBackError, commit)
+        self.assertEqual((self.broker.stored, self.broker.acknowledged), ([], []))
+        self.deliver()
+        self.commit()
+        self.assertEqual(self.broker.acknowledged, [7])
+
+    def test_a_late_commit_is_refused(self) -> None:
+        self.start()
+        self.receive()
+        self.sends(b"one")
+        late: list[Any] = []
+        self.broker.answers[Commit] = late.append
+        commit = self.session.commit()
+        self.world.network.stir()
+        [(place, transaction)] = [each for each in self.broker.sessions.items() if each[1].messages]
+        held = list(transaction.messages)
+        self.broker.answers.clear()
+        self.cut()
+        self.world.advance(5)
+        self.failure(TransactionRolledBackError, commit)
+        transaction.messages = held
+        answer = self.broker._commit(transaction, late[0])
+        self.assertEqual((type(answer), self.broker.stored), (ExceptionResponse, []))
+        self.assertEqual(place[1], self.session.channel_id)
