@@ -11,6 +11,7 @@ from mqclient.errors import (
     DuplicateIdRejectedError,
     ExactlyOnceError,
     IdCacheError,
+    IllegalStateError,
     NodeLostError,
     SecurityError,
     TransactionRolledBackError,
@@ -324,3 +325,68 @@ class ReceivingTests(CommitTestCase):
         answer = self.broker._commit(transaction, late[0])
         self.assertEqual((type(answer), self.broker.stored), (ExceptionResponse, []))
         self.assertEqual(place[1], self.session.channel_id)
+
+
+class FunctionTests(CommitTestCase):
+    def run_function(self, function: Any) -> Any:
+        found = self.session.transaction(function)
+        self.world.advance(5)
+        return found
+
+    def test_its_result_comes_after_the_commit(self) -> None:
+        self.start()
+
+        async def work(session: Any) -> str:
+            await self.send(b"one")
+            return "done"
+
+        self.assertEqual(self.world.finish(self.run_function(work)), "done")
+        self.assertEqual(self.broker.bodies(), [b"one"])
+
+    def test_it_runs_again_when_received_work_is_undone(self) -> None:
+        self.start()
+        self.consumer = self.world.finish(self.session.create_consumer("q"))
+        self.world.finish(self.session.start())
+        self.broker.lost_requests.append(Commit)
+        runs: list[int] = []
+
+        async def work(session: Any) -> None:
+            runs.append(1)
+            received = await self.consumer.receive()
+            await self.send(b"one")
+            await self.consumer.acknowledge(received)
+
+        found = self.session.transaction(work)
+        self.broker.deliver(self.session.channel_id, self.received())
+        self.world.advance(5)
+        self.broker.deliver(self.session.channel_id, self.received())
+        self.world.advance(5)
+        self.world.finish(found)
+        self.assertEqual((len(runs), self.broker.bodies(), self.broker.acknowledged), (2, [b"one"], [7]))
+
+    def test_its_own_error_rolls_back(self) -> None:
+        self.start()
+
+        async def work(session: Any) -> None:
+            await self.send(b"one")
+            raise KeyError("mine")
+
+        self.failure(KeyError, self.run_function(work))
+        self.commit()
+        self.assertEqual(self.broker.stored, [])
+
+    def test_a_refusal_is_not_repeated(self) -> None:
+        self.start()
+        self.broker.refused["a"] = 105
+
+        async def work(session: Any) -> None:
+            await self.send(b"one")
+
+        self.failure(SecurityError, self.run_function(work))
+
+    def test_a_session_without_transactions_has_none(self) -> None:
+        OnceTestCase.start(self)
+
+        async def work(session: Any) -> None: ...
+
+        self.failure(IllegalStateError, self.session.transaction(work))
