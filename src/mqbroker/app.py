@@ -22,7 +22,7 @@ from mqbroker.messaging.administration.registrar import LocalRegistrar
 from mqbroker.monitoring import MonitoringPages
 from mqbroker.node.activation import Surroundings, make_activation
 from mqbroker.node.life import BrokerLife
-from mqbroker.node.life_machine import active
+from mqbroker.node.life_machine import active, leaving
 from mqbroker.node.parts import NetworkWatch, Observed, Parts
 from mqbroker.node.parts import StartError as StartError
 from mqbroker.node.presence import ClusterPresence, open_side
@@ -301,7 +301,7 @@ class Broker:
     @property
     def scales_down(self) -> bool:
         """Do the messages go to another broker when this one stops?"""
-        return self.is_active and self._life.active.others.scales_down
+        return self._life.state in (active.name, leaving.name) and self._life.active.others.scales_down
 
     def cut_short(self) -> None:
         """While the broker stops: move no more messages to another one, but leave them on the disk."""

@@ -170,6 +170,7 @@ ORDER: Mapping[str, Sequence[str]] = {
         "grouping",
         "groups",
         "clustering",
+        "retirement",
         "presence",
         "others",
         "assembly",

@@ -83,6 +83,10 @@ class ScaleDown:
     ) -> None:
         options = server.configuration
         self.progress = Progress()
+        self.complete = False
+        """Has everything been moved that the target takes?"""
+        self.problem = ""
+        """Why there is no target."""
         self.target: Target | None = None
         self._server = server
         self._runtime = runtime
@@ -106,7 +110,9 @@ class ScaleDown:
     # --- the target
 
     async def find(self) -> str | None:
-        """Connect to a target.  Returns its node id; None, with a line in the log, when no broker can be the target."""
+        """Connect to a target, unless there is one.  Returns its node id; None, with :attr:`problem`, when no broker can be the target."""
+        if self.target is not None and self.target.usable:
+            return self.target.node_id
         failures: list[str] = []
         self._members = self._known_members()
         for place in self._places():
@@ -117,9 +123,17 @@ class ScaleDown:
                 continue
             log.info("scale-down: messages go to {node} at {place}", node=self.target.node_id, place=describe(place))
             return self.target.node_id
-        reason = "; ".join(failures) or "no other broker is known that may take them"
-        log.error("AMQ222181: scale-down is not possible, messages stay on the disk of this broker: {reason}", reason=reason)
+        self.problem = "; ".join(failures) or "no other broker is known that may take them"
         return None
+
+    def tell_problem(self) -> None:
+        """Say why there is no target."""
+        log.error("AMQ222181: scale-down is not possible, messages stay on the disk of this broker: {reason}", reason=self.problem)
+
+    def leave(self) -> None:
+        """End the connection to the target, if there is one."""
+        if self.target is not None:
+            self.target.leave()
 
     def _known_members(self) -> set[bytes]:
         """The node ids of all members, also of those that are down: a store-and-forward queue waits for these."""
@@ -167,15 +181,13 @@ class ScaleDown:
         began = clock.monotonic()
         self._report = clock.call_later(PROGRESS_SECONDS, self._tell_progress)
         try:
-            complete = await self._insist()
+            self.complete = await self._insist()
         except Exception:
             log.failure("scale-down failed; messages that have not been moved stay on the disk of this broker")
-            complete = False
         finally:
             self._report.cancel()
-        if self.target is not None:
-            self.target.leave()
-        self._tell_end(complete, clock.monotonic() - began)
+        self.leave()
+        self._tell_end(clock.monotonic() - began)
 
     async def _insist(self) -> bool:
         """Go on with the same target after a failure, as long as the target comes back in time.  Returns whether everything was moved."""
@@ -335,7 +347,7 @@ class ScaleDown:
     def _waiting(self) -> int:
         return sum(queue.total_count for queue in self._server.messaging.core.queues.values() if not queue.definition.temporary)
 
-    def _tell_end(self, complete: bool, seconds: float) -> None:
+    def _tell_end(self, seconds: float) -> None:
         progress = self.progress
         for name, count in progress.queues.items():
             log.info("scale-down: {count} messages of queue {queue} have been moved", count=count, queue=name)
@@ -348,7 +360,7 @@ class ScaleDown:
             log.warn("scale-down: queue {queue} stays here with {count} messages: {reason}", queue=name, count=count, reason=reason)
         left, branches = self._waiting(), len(self._server.messaging.branches.prepared())
         outcome = "complete"
-        if not complete or left or branches:
+        if not self.complete or left or branches:
             outcome = f"not complete, {left} messages{f' and {branches} XA branches' if branches else ''} stay on the disk of this broker"
         log.info(
             "scale-down to {node}: {count} messages of {queues} queues, {branches} XA branches and {ids} duplicate ids "

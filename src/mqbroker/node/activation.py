@@ -83,8 +83,18 @@ class Activation(Protocol):
     def serve(self, server: Server, store: Store, kept: Mapping[tuple[str, str], str]) -> None:
         """The broker is active; ``kept`` are the settings of management that its store has, by kind and key."""
 
+    @property
+    def gives_away(self) -> bool:
+        """Does a backup with scale-down, which has just become active, give its messages to another broker?"""
+
+    def retire(self) -> None:
+        """There is a broker that takes the messages: the active broker is to stop, as the configuration says it for a backup."""
+
     def leave(self) -> None:
         """The broker begins an orderly stop of its activity."""
+
+    def gave_away(self, complete: bool) -> None:
+        """The stop has tried to give the messages to another broker; ``complete``: that has everything that it takes."""
 
     def let_go(self, done: Callable[[], object]) -> None:
         """Everything is written: another broker may go on; then ``done`` is called."""
@@ -99,6 +109,7 @@ class ActiveAtOnce:
     role = "primary"
     state = ""
     copies = None
+    gives_away = False
 
     def files(self, file_system: FileSystem, settings: StoreSettings) -> FileSystem:
         return file_system
@@ -114,6 +125,12 @@ class ActiveAtOnce:
 
     def leave(self) -> None:
         """Nobody is told of it."""
+
+    def retire(self) -> None:
+        """It is no backup."""
+
+    def gave_away(self, complete: bool) -> None:
+        """Nobody could go on."""
 
     def let_go(self, done: Callable[[], object]) -> None:
         done()

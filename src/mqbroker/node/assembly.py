@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from mqbroker.messaging.core import MessagingCore
     from mqbroker.messaging.message.message import Message
     from mqbroker.node.clustering import Clustering
+    from mqbroker.node.retirement import Retirement
     from mqbroker.server.management.service import ManagementService
     from mqbroker.server.session_state import SessionState
 
@@ -60,6 +61,7 @@ class ActiveBroker:
         self._audit = AuditLog()
         self._management: ManagementService | None = None
         self._grouping: GroupingHandler | None = None
+        self._retirement: Retirement | None = None
         self._waiting: list[Callable[[], object]] = []
         """Functions that end the waiting for the last client."""
         self.messaging = messaging_of(
@@ -142,10 +144,19 @@ class ActiveBroker:
         if self.settings.configuration.joins_others or any(kind == KEPT_BRIDGE_KIND for kind, _ in self._kept):
             self.others.join()
 
+    def retire(self, leave: Callable[[], object]) -> None:
+        """Look for a broker that takes the messages; ``leave`` is called as soon as there is one."""
+        from mqbroker.node.retirement import Retirement
+
+        configuration, clustering = self.settings.configuration.scale_down, self.others.clustering
+        assert configuration is not None and clustering is not None
+        self._retirement = Retirement(self._parts.clock, clustering, configuration, leave)
+
     # --- the end
 
     def clients_gone(self) -> Deferred[None]:
         """Completes when the last client has left by itself, or its time is over; at once without a graceful shutdown."""
+        self._retire_no_more()
         configuration, server = self.settings.configuration, self.server
         if not configuration.graceful_shutdown_enabled or not server.has_clients() or self.store.failed:
             return succeed(None)
@@ -156,6 +167,10 @@ class ActiveBroker:
         if timeout >= 0:
             self._waiting.append(self._parts.clock.call_later(timeout / 1000, gone.callback, None).cancel)
         return gone.addBoth(lambda _: self._wait_no_more())
+
+    def _retire_no_more(self) -> None:
+        if self._retirement is not None:
+            self._retirement.stop()
 
     def _wait_no_more(self) -> None:
         while self._waiting:
@@ -169,7 +184,11 @@ class ActiveBroker:
         scale_down = None if self.store.failed or returns else clustering.scale_down
         target = None if scale_down is None else await scale_down.find()
         await clustering.stop()
-        if scale_down is None or target is None:
+        if scale_down is None:
+            return
+        if target is None:
+            scale_down.tell_problem()
+            self._parts.activation.gave_away(complete=False)
             return
         frozen: Deferred[None] = Deferred()
         self.server.freeze(lambda: frozen.callback(None))
@@ -177,6 +196,7 @@ class ActiveBroker:
         self.server.stop(target)
         self.messaging.stop()
         await scale_down.run()
+        self._parts.activation.gave_away(scale_down.complete)
 
     def give_up(self) -> None:
         """The start has failed: leave the other brokers without waiting for them, and end."""
@@ -187,6 +207,7 @@ class ActiveBroker:
 
     def end(self) -> None:
         """Disconnect all peers and do no more work; the store is not touched."""
+        self._retire_no_more()
         self._wait_no_more()
         if self.others.clustering is not None:
             self.others.clustering.cut()

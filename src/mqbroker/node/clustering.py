@@ -67,7 +67,7 @@ class Clustering:
         """Completes when all links are closed; None before :meth:`stop`."""
         self.manager = self._make_manager(configuration) if configuration.cluster_connections else None
         self.scale_down: ScaleDown | None = None
-        if configuration.scale_down is not None and configuration.scale_down.enabled:
+        if configuration.scale_down is not None and configuration.scale_down.enabled and not configuration.gives_away:
             self.scale_down_to(configuration.scale_down)
 
     def _make_manager(self, configuration: Configuration) -> ClusterManager:
@@ -113,6 +113,10 @@ class Clustering:
 
     def scale_down_to(self, configuration: ScaleDownConfiguration) -> None:
         """Give the messages to another broker when this one stops.  Raises ValueError for names that are not there."""
+        self.scale_down = self.make_scale_down(configuration)
+
+    def make_scale_down(self, configuration: ScaleDownConfiguration) -> ScaleDown:
+        """A scale-down that nobody has begun.  Raises ValueError for names that are not there."""
         cluster: ClusterConnection | None = None
         if self.manager is not None:
             name = configuration.cluster_name
@@ -136,7 +140,7 @@ class Clustering:
             return [place for place in found if not same_place(place, own)]
 
         settings = _LINK if cluster is None else cluster.locators.settings()
-        self.scale_down = ScaleDown(self._server, self._runtime, configuration, settings, places)
+        return ScaleDown(self._server, self._runtime, configuration, settings, places)
 
     def problem(self) -> str | None:
         """A problem with the other brokers, in one line; None without one, and after :meth:`stop`."""

@@ -298,6 +298,8 @@ class BrokerLife:
         else:
             self._machine.activated()
             self._tell_active()
+            if self.settings.configuration.gives_away and self._parts.activation.gives_away:
+                self._active.retire(self._parts.activation.retire)
 
     def _refuse(self, error: Exception) -> None:
         """The start has failed: close what it has opened, and report ``error``."""

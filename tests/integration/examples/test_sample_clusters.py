@@ -74,6 +74,13 @@ class SampleClusterTests(SynchronousTestCase):
         sample.await_line(1, r"^backup \| .*AMQ221024")
         self.kill_the_primary(sample)
 
+    def test_scale_down_of_a_backup(self) -> None:
+        sample = self.start("ha-scale-down")
+        sample.await_line(1, r"^backup \| .*AMQ221031")
+        sample.await_line(1, r"^other \| .*AMQ221007")
+        self.kill_the_primary(sample)
+        sample.await_line(1, r"^backup \| .*scale-down to .*; complete")
+
     def kill_the_primary(self, sample: SampleCluster) -> None:
         produce, consume, check = sample.commands()
         sent = sample.run(produce)

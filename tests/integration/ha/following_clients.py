@@ -38,9 +38,12 @@ class FollowingClients(TestCase):
             acknowledged.put(f"m{number}")
 
     def received(self, name: str) -> list[str]:
-        session = self.connect(name).create_session()
+        """The texts of all messages of the queue; there is no consumer when this is done, to whom others could send theirs."""
+        connection = self.connect(name)
+        session = connection.create_session()
         consumer = session.create_consumer(session.create_queue("q"))
         found = []
         while (message := consumer.receive(WAIT_MS if not found else 1000)) is not None:
             found.append(str(message.text))  # type: ignore[attr-defined]
+        connection.close()
         return found

@@ -16,7 +16,8 @@ from mqclient.urls import parse_connection_url
 
 CONFIG = Path(__file__).parents[3] / "config"
 FOLDERS = ("cluster-chain", "cluster-discovery", "cluster-static", "cluster-symmetric", "cluster-with-artemis")
-PAIR, REPLICATED = "ha-shared-store", "ha-replication"
+PAIR, REPLICATED, SCALE_DOWN = "ha-shared-store", "ha-replication", "ha-scale-down"
+HA = (PAIR, REPLICATED, SCALE_DOWN)
 LOOPBACK = "127.0.0.1"
 
 
@@ -40,7 +41,7 @@ class SampleTests(SynchronousTestCase):
 
     def test_every_folder_is_here(self) -> None:
         found = {path.name for kind in ("cluster", "ha") for path in CONFIG.glob(f"{kind}-*")}
-        self.assertEqual(found, {*FOLDERS, PAIR, REPLICATED})
+        self.assertEqual(found, {*FOLDERS, *HA})
 
     def test_the_brokers_of_a_folder_fit_each_other(self) -> None:
         for folder in FOLDERS:
@@ -110,8 +111,19 @@ class SampleTests(SynchronousTestCase):
             for other in nodes.values():
                 self.assertEqual(str(each.connectors[name]), str(other.connectors[name]))
 
+    def test_a_backup_scales_down_to_a_third_broker(self) -> None:
+        nodes = self.nodes(SCALE_DOWN)
+        self.assertEqual({name: each.gives_away for name, each in nodes.items()}, {"primary": False, "backup": True, "other": False})
+        primary, backup = nodes["primary"], nodes["backup"]
+        self.assertEqual(primary.journal_directory, backup.journal_directory)
+        self.assertNotEqual(primary.journal_directory, nodes["other"].journal_directory)
+        self.assertEqual({name: len(others or ()) for name, others in self.links(SCALE_DOWN).items()}, dict.fromkeys(nodes, 2))
+        for name, each in nodes.items():
+            self.assertEqual((each.name, each.connectors[name].port), (name, each.acceptors[0].port))
+            self.assertEqual(len({str(other.connectors[name]) for other in nodes.values()}), 1)
+
     def test_a_dead_broker_of_a_pair_is_replaced_soon(self) -> None:
-        for folder in (PAIR, REPLICATED):
+        for folder in HA:
             nodes = self.nodes(folder)
             for name in ("primary", "backup"):
                 result = detection(nodes[name], None)
@@ -120,7 +132,7 @@ class SampleTests(SynchronousTestCase):
                 self.assertLess(max(delay.seconds for delay in result.delays), 5.0, (folder, name))
 
     def test_clients_find_them(self) -> None:
-        for folder in (*FOLDERS, PAIR, REPLICATED):
+        for folder in (*FOLDERS, *HA):
             ports = {each.acceptors[0].port for each in self.nodes(folder).values()}
             entries = {entry.key: entry.value for entry in parse_properties((CONFIG / folder / "jndi.properties").read_bytes())}
             factories = [value for key, value in entries.items() if key.startswith("connectionFactory.")]
@@ -131,7 +143,7 @@ class SampleTests(SynchronousTestCase):
                         self.assertTrue(uri.port in ports if uri.scheme == "tcp" else (uri.host, uri.port) == ("231.7.7.7", 9876))
 
     def test_the_read_me_names_command_and_ports(self) -> None:
-        for folder in (*FOLDERS, PAIR, REPLICATED):
+        for folder in (*FOLDERS, *HA):
             text = (CONFIG / folder / "README.md").read_text()
             self.assertIn(f"$ make run CONFIG=config/{folder}\n", text)
             listed = dict(re.findall(r"(?m)^\| `(\w+)` \| (\d+) \|$", text))

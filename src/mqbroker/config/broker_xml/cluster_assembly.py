@@ -166,8 +166,7 @@ class _Assembly:
                 self._shared_store(policy)
             if name == "replication":
                 self._replication(policy)
-            for scale_down in policy.all("scale-down"):
-                self._scale_down(scale_down)
+            self._scale_down(policy)
 
     def _role(self, content: Content, policy: str) -> tuple[bool, Content] | None:
         """Is it a backup, and what is said of it; None after an error."""
@@ -187,6 +186,7 @@ class _Assembly:
         if not self._configuration.persistence_enabled:
             self._error(content.place, "<shared-store> needs persistence-enabled: without a journal there is nothing to share")
         self._configuration.shared_store = SharedStoreConfiguration(backup, **_known(SharedStoreConfiguration, role.values))
+        self._scale_down(role)
 
     def _replication(self, content: Content) -> None:
         found = self._role(content, "replication")
@@ -203,6 +203,10 @@ class _Assembly:
         manager = self._lock_manager(content, role)
         values = _known(ReplicationConfiguration, role.values)
         self._configuration.replication = ReplicationConfiguration(backup, manager=manager, **values)
+        self._scale_down(role)
+        scale_down = self._configuration.scale_down
+        if manager is not None and scale_down is not None and scale_down.enabled:
+            self._error(role.place, "<scale-down> of a backup cannot be used with a <manager>: that is not there yet")
 
     def _lock_manager(self, content: Content, role: Content) -> LockManagerConfiguration | None:
         managers = [*content.all("manager"), *role.all("manager")]
@@ -227,7 +231,11 @@ class _Assembly:
             near = nearest_name(cluster, known) or ", ".join(known) or "none"
             self._error(content.at("cluster_name"), f"{shown}: there is no cluster-connection {cluster}; expected: {near}")
 
-    def _scale_down(self, content: Content) -> None:
+    def _scale_down(self, role: Content) -> None:
+        for content in role.all("scale-down"):
+            self._configuration.scale_down = self._read_scale_down(content)
+
+    def _read_scale_down(self, content: Content) -> ScaleDownConfiguration:
         if content.text is not None:
             try:
                 content.values["enabled"] = BOOLEAN.convert(content.text)
@@ -238,7 +246,7 @@ class _Assembly:
         values["connectors"] = self._connectors(content, "connectors", "scale-down") or ()
         self._discovery_group(content, values, "scale-down", "connectors")
         self._known_cluster(content, "scale-down", [each.name for each in self._configuration.cluster_connections])
-        self._configuration.scale_down = ScaleDownConfiguration(**values)
+        return ScaleDownConfiguration(**values)
 
     # --- parts of blocks
 

@@ -143,7 +143,7 @@ class GroupingHandlerConfiguration:
 
 @dataclass(frozen=True, slots=True)
 class ScaleDownConfiguration:
-    """A broker that stops gives its messages to another one.
+    """A broker that stops gives its messages to another one; a backup does so, and then stops, when it has taken over.
 
     ``commit_interval`` messages go in one transaction, -1 = the broker chooses.  Without ``connectors`` and ``discovery_group`` (names) the
     target comes from the topology of ``cluster_name`` (None: of the default cluster connection), of the same ``group_name`` if it is set.

@@ -267,12 +267,9 @@ def _refused(name: str, description: str, inside: str, reason: str = NO_HA) -> B
     return Block(name, description, support=Support.REFUSED, reason=reason, text=kinds.OPTIONAL_TEXT, inside=tuple(inside.split()))
 
 
-BACKUP_SCALE_DOWN = _refused(
-    "scale-down",
-    "A backup takes over only to give the messages to another broker.",
-    "enabled commit-interval group-name scale-down-group-name cluster-name scale-down-clustername discovery-group-ref "
-    "@discovery-group-name connectors connector-ref",
-    "scale-down of a backup is not there yet: the messages would stay here",
+BACKUP_SCALE_DOWN = replace(
+    SCALE_DOWN,
+    description="When the backup has taken over, its messages move to another broker, and it is a backup again (`restart-backup`).",
 )
 COLOCATED = _refused(
     "colocated",

@@ -275,6 +275,12 @@ class Configuration:
     replication: ReplicationConfiguration | None = None
 
     @property
+    def gives_away(self) -> bool:
+        """Does this broker, a backup, give its messages to another one as soon as it has taken over?  Others do it when they stop."""
+        policy = self.shared_store or self.replication
+        return policy is not None and policy.backup and self.scale_down is not None and self.scale_down.enabled
+
+    @property
     def joins_others(self) -> bool:
         """Does this broker look for others, or let itself be found?"""
         scale_down = self.scale_down is not None and self.scale_down.enabled

@@ -209,10 +209,7 @@ class _Overrides:
         content, block = self._role(entry)
         scale_down = block.child("scale-down")
         if scale_down is not None and folded(entry.path[1]) == folded(_SCALE_DOWN):
-            if scale_down.support is Support.REFUSED:
-                self._beans.error(entry, f"{'.'.join(entry.path)} cannot be used: {scale_down.reason}")
-            else:
-                self._single(content, SCALE_DOWN, entry, f"{entry.path[0]}.{_SCALE_DOWN}.property", 2)
+            self._single(content, SCALE_DOWN, entry, f"{entry.path[0]}.{_SCALE_DOWN}.property", 2)
         elif block.child(MANAGER.name) is MANAGER and folded(entry.path[1]) == folded(_MANAGER):
             self._lock_manager(content, entry)
         elif len(entry.path) == 2:

@@ -108,6 +108,9 @@ class ReplicationActivation:
         self._passive = PassiveSide(policy, own, clock, self.answer, self.refused, self._renamed)
         self._keeps_seeking = False
         """The present activation ends now, and the search for the proof does not."""
+        self.gives_away = False
+        self._gave_all = False
+        """Has everything gone to another broker, since this one was active last?"""
         self._closing: Deferred[None] = succeed(None)
         """Completes when the files of the replica are closed."""
         self._kept: Sequence[str] = NOT_READ
@@ -128,6 +131,8 @@ class ReplicationActivation:
         record = keeper.record
         if self._own.seeker.state != passive.name:
             return f"{self.role}, {self._own.seeker.state}, sequence {record.sequence}"
+        if self._gave_all:
+            return f"{self.role}, has given everything away, sequence {record.sequence}"
         copied = "following nobody" if self._taken is None else "in sync" if self._in_sync(keeper) else f"{self._taken >> 20} MiB copied"
         return f"{self.role}, {record.state.value}, sequence {record.sequence}, {copied}"
 
@@ -176,7 +181,10 @@ class ReplicationActivation:
             candidate.lost(str(error))
             return
         keeper, seeker = self._own.keeper, self._own.seeker
-        if keeper is not None and keeper.record.complete and seeker is not None:
+        if self._gave_all:
+            # Only the other copy needs this one, and it comes by itself: what it has was given away meanwhile.
+            self._take_brokers()
+        elif keeper is not None and keeper.record.complete and seeker is not None:
             seeker.seek(Purpose.START)
         else:
             self._follow_silently()
@@ -242,6 +250,8 @@ class ReplicationActivation:
 
     def serve(self, server: Server, store: Store, kept: Mapping[tuple[str, str], str]) -> None:
         """The broker is active: take replicas, answer the other copies, and vote for other nodes."""
+        self.gives_away = self._policy.backup and not self._gave_all
+        self._gave_all = False
         self._active.serve(server, store, kept)
 
     def leave(self) -> None:
@@ -255,6 +265,12 @@ class ReplicationActivation:
     def hold_back(self) -> None:
         """The replica is told nothing; as after any other loss of its active broker it takes over if it gets the proof."""
         self._active.holds_back = True
+
+    def retire(self) -> None:
+        self._fail_back()
+
+    def gave_away(self, complete: bool) -> None:
+        self._gave_all = complete and self._policy.backup
 
     def let_go(self, done: Callable[[], object]) -> None:
         """Everything is written: let a replica in sync take over, then call ``done``."""
@@ -352,7 +368,10 @@ class ReplicationActivation:
     def answer(self, handler: str, question: bytes) -> Deferred[bytes]:
         if handler != MEETING or self._own.seeker is None:
             raise MalformedPacketError("Question", "handler", f"{handler[:100]!r} has no answer here")
-        return self._own.seeker.answer(question)
+        answered = self._own.seeker.answer(question)
+        if self._gave_all and self._candidate is not None and Standing.decode(question).node_id == self._own.folder.node_id:
+            self._own.seeker.seek(Purpose.START)
+        return answered
 
     def _ask_over_link(self, connector: str, handler: str, question: bytes) -> Deferred[bytes] | None:
         other = None if self._own.keeper is None else self._own.keeper.latest.other

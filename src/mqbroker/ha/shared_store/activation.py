@@ -130,6 +130,18 @@ class SharedStoreActivation(OneCopy):
         # A folder that an active backup has left on purpose would wait for the primary, which may be gone, and not for this broker.
         self._folder.hands_over = self._backup
 
+    @property
+    def gives_away(self) -> bool:
+        return self._backup
+
+    def retire(self) -> None:
+        self._candidate.give_way(self._policy.restart_backup)
+
+    def gave_away(self, complete: bool) -> None:
+        if self._backup:
+            # Backups keep off a folder that has nothing more to give, until the primary has run again; what is left is tried again.
+            self._folder.hands_over = not complete
+
     def cease(self) -> None:
         self._machine.cease()
 

@@ -257,8 +257,12 @@ class MeaningTests(ConfigurationTestCase):
         self.assertEqual(self.configured(handler.format("remote")).grouping_handler.local, False)  # type: ignore[union-attr]
 
     def test_scale_down(self) -> None:
-        policy = "<ha-policy><primary-only>{}</primary-only></ha-policy>"
         joined = connections(connection(""))
+        policies = ("<primary-only>{}</primary-only>", "<shared-store><backup>{}</backup></shared-store>")
+        for policy in (*policies, "<replication><backup>{}</backup></replication>"):
+            self.scale_down_in(f"<ha-policy>{policy}</ha-policy>", joined)
+
+    def scale_down_in(self, policy: str, joined: str) -> None:
         for text, expected in (
             ("<scale-down/>", ScaleDownConfiguration()),
             ("<scale-down>true</scale-down>", ScaleDownConfiguration()),
@@ -277,9 +281,11 @@ class MeaningTests(ConfigurationTestCase):
             ),
             ("<scale-down><cluster-name>c</cluster-name></scale-down>", ScaleDownConfiguration(cluster_name="c")),
         ):
-            with self.subTest(text=text):
-                self.assertEqual(self.configured(joined + policy.format(text)).scale_down, expected)
-        self.assertIsNone(self.configured(policy.format("")).scale_down)
+            with self.subTest(text=text, policy=policy):
+                found = self.configured(joined + policy.format(text))
+                self.assertEqual((found.scale_down, found.gives_away), (expected, expected.enabled and "<backup>" in policy))
+        found = self.configured(joined + policy.format(""))
+        self.assertEqual((found.scale_down, found.gives_away), (None, False))
 
     def test_shared_store(self) -> None:
         policy = "<ha-policy><shared-store>{}</shared-store></ha-policy>"
@@ -426,8 +432,12 @@ class RefusedTests(ConfigurationTestCase):
             ("<ha-policy><shared-store><primary/><slave/></shared-store></ha-policy>", "<shared-store> holds primary, slave: expected"),
             ("<ha-policy><shared-store><colocated/></shared-store></ha-policy>", "<colocated> cannot be used: this kind of high avail"),
             (
-                "<ha-policy><shared-store><backup><scale-down/></backup></shared-store></ha-policy>",
-                "<scale-down> cannot be used: scale-down of a backup is not there yet",
+                "<ha-policy><shared-store><primary><scale-down/></primary></shared-store></ha-policy>",
+                "<scale-down> is not an element of <primary>",
+            ),
+            (
+                "<ha-policy><shared-store><backup><scale-down>maybe</scale-down></backup></shared-store></ha-policy>",
+                "expected true or false",
             ),
             (
                 "<persistence-enabled>false</persistence-enabled><ha-policy><shared-store><backup/></shared-store></ha-policy>",
@@ -629,8 +639,8 @@ class PropertyTests(ConfigurationTestCase):
             ("HAPolicyConfiguration=SHARED_STORE_BACKUP", "HAPolicyConfiguration.restartBackup.x=x", "no property restartBackup.x"),
             (
                 "HAPolicyConfiguration=SHARED_STORE_BACKUP",
-                "HAPolicyConfiguration.scaleDownConfiguration.enabled=true",
-                "scale-down of a backup is not there yet",
+                "HAPolicyConfiguration.scaleDownConfiguration.x=true",
+                "there is no property x",
             ),
             ("", "HAPolicyConfiguration=-", "expected PRIMARY_ONLY, SHARED_STORE_PRIMARY"),
             ("", "HAPolicyConfiguration=REPLICATION_PRIMARY_LOCK_MANAGER", "<replication> needs a cluster-connection"),

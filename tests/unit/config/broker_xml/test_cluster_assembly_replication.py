@@ -98,7 +98,7 @@ class ReplicationTests(ConfigurationTestCase):
             ("<primary><coordination-id>peer</coordination-id></primary>", "<coordination-id> cannot be used: competing primaries"),
             (f"<colocated>{colocated}</colocated>", "<colocated> cannot be used: this kind of high availability is not there yet"),
             (f"<colocated>{excludes}</colocated>", "<colocated> cannot be used"),
-            ("<backup><scale-down/></backup>", "<scale-down> cannot be used: scale-down of a backup is not there yet"),
+            ("<primary><scale-down/></primary>", "<scale-down> is not an element of <primary>"),
             ("<primary><allow-failback>true</allow-failback></primary>", "<allow-failback> is not an element of <primary>"),
             ("", "<replication> holds nothing: expected primary or backup"),
             ("<primary/><backup/>", "<replication> holds primary, backup: expected primary or backup"),

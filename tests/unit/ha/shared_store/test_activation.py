@@ -176,6 +176,47 @@ class HoldBackTests(NodeCase):
         self.assertEqual(second.state, "active")
 
 
+class GivenAwayTests(NodeCase):
+    """An active backup that stops since its messages go to another broker."""
+
+    def active_backup(self, **options: Any) -> Node:
+        self.node(primary()).files.lose_locks()
+        node = self.node(backup(**options))
+        self.assertEqual((node.state, node.activation.gives_away), ("active", True))
+        return node
+
+    def test_backups_keep_off_a_folder_that_has_nothing_more_to_give_until_the_primary_has_run_again(self) -> None:
+        node = self.active_backup(failover_on_shutdown=True)
+        node.activation.gave_away(complete=True)
+        node.activation.retire()
+        node.run(5.0)
+        self.assertEqual((node.state, self.byte()), ("passive", STATE_PAUSED))
+        again = self.node(primary())
+        self.assertEqual(again.state, "active")
+        again.files.lose_locks()
+        node.run(5.0)
+        self.assertEqual((node.state, node.activations), ("active", 2))
+
+    def test_what_could_not_be_given_is_taken_over_again(self) -> None:
+        node = self.active_backup()
+        node.activation.gave_away(complete=False)
+        node.activation.retire()
+        node.run(5.0)
+        self.assertEqual((node.state, node.activations, self.byte()), ("active", 2, STATE_ACTIVE))
+
+    def test_without_restart_backup_it_stops(self) -> None:
+        node = self.active_backup(restart_backup=False)
+        node.activation.retire()
+        self.assertEqual(node.stops_wanted, 1)
+
+    def test_a_primary_that_management_scales_down_leaves_its_folder_as_configured(self) -> None:
+        node = self.node(primary(failover_on_shutdown=True))
+        self.assertFalse(node.activation.gives_away)
+        node.activation.gave_away(complete=True)
+        self.assertTrue(node.stop())
+        self.assertEqual(self.byte(), STATE_ACTIVE)
+
+
 class TakeoverTests(NodeCase):
     def setUp(self) -> None:
         super().setUp()

@@ -1,0 +1,98 @@
+"""A replicated backup that takes over to give everything to another broker, and what becomes of its primary."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mqbroker.config.model.cluster import ReplicationConfiguration, ScaleDownConfiguration
+from mqclient.wire.message import KEY_DUPLICATE_ID
+from mqclient.wire.properties import BYTES
+from tests.unit.ha.replication.support import Node, PairCase, created
+
+AWAY = "the broker is passive (backup, has given everything away, sequence 2)"
+
+
+class ScaleDownCase(PairCase):
+    def trio(self, **backup: Any) -> tuple[Node, Node, Node]:
+        """A pair in sync whose backup scales down, with three messages, and another broker, which votes."""
+        target = self.node("target", 3, 1, 2).start()
+        primary = self.node("primary", 1, 2, 3, policy=ReplicationConfiguration(False, retry_replication_wait=200)).start()
+        policy = ReplicationConfiguration(True, retry_replication_wait=200, **backup)
+        replica = self.node("backup", 2, 1, 3, policy=policy, scale_down=ScaleDownConfiguration()).start()
+        self.run_until(lambda: primary.state == "active" and primary.replica_state == "in sync")
+        session = primary.client()
+        session.send(created("q"))
+        for number in range(3):
+            session.publish(reply=True, properties={KEY_DUPLICATE_ID: (BYTES, b"id %d" % number)})
+        self.run_for(0.2)
+        return primary, replica, target
+
+    def given_away(self, **backup: Any) -> tuple[Node, Node, Node]:
+        primary, replica, target = self.trio(**backup)
+        primary.kill()
+        self.run_until(lambda: replica.life.ready() == AWAY)
+        return primary, replica, target
+
+
+class TakeoverTests(ScaleDownCase):
+    def test_everything_goes_to_another_broker_and_the_backup_waits_for_its_primary(self) -> None:
+        _, replica, target = self.given_away()
+        self.assertEqual((target.messages(), replica.state, replica.activations), (3, "passive", 1))
+        known = target.life.active.messaging.core.known_duplicate_ids("q")
+        assert known is not None
+        self.assertIn(b"id 1", known)
+        self.run_for(60)
+        self.assertEqual((replica.state, replica.activations), ("passive", 1))
+
+    def test_a_primary_that_comes_back_copies_the_backup_and_doubles_nothing(self) -> None:
+        primary, replica, target = self.given_away(allow_failback=True)
+        primary.start()
+        self.run_until(lambda: primary.state == "active" and primary.replica_state == "in sync")
+        self.assertEqual((primary.messages(), target.messages(), replica.state), (0, 3, "passive"))
+        primary.client().publish(reply=True)
+        self.run_for(0.2)
+        primary.kill()
+        self.run_until(lambda: target.messages() == 4)
+
+    def test_without_failback_the_backup_serves_the_primary_that_is_back_as_its_replica(self) -> None:
+        primary, replica, target = self.given_away()
+        primary.start()
+        self.run_until(lambda: replica.replica_state == "in sync")
+        replica.client().publish(reply=True)
+        self.run_for(30)
+        self.assertEqual((replica.state, replica.messages(), target.messages()), ("active", 1, 3))
+
+    def test_a_backup_that_is_not_to_be_one_again_stops(self) -> None:
+        primary, replica, target = self.trio(restart_backup=False)
+        primary.kill()
+        self.run_until(lambda: replica.stops_wanted == 1)
+        self.run_until(lambda: replica.stop().called or replica.state == "stopped")
+        self.assertEqual(target.messages(), 3)
+
+    def test_without_a_target_the_backup_serves_until_there_is_one(self) -> None:
+        primary, replica, target = self.trio()
+        primary.kill()
+        self.run_until(lambda: replica.state == "active")
+        target.kill()
+        self.run_for(30)
+        self.assertEqual((replica.state, replica.messages()), ("active", 3))
+        target.start()
+        self.run_until(lambda: replica.life.ready() == AWAY)
+        self.assertEqual(target.messages(), 3)
+
+    def test_a_scale_down_that_is_killed_goes_on_with_the_next_start(self) -> None:
+        primary, replica, target = self.trio()
+        primary.kill()
+        self.run_until(lambda: "q" in target.queues())
+        replica.kill()
+        replica.start()
+        self.run_until(lambda: str(replica.life.ready()).startswith("the broker is passive (backup, has given everything away"))
+        self.assertEqual(target.messages(), 3)
+
+    def test_an_operator_who_stops_the_backup_before_it_gives_anything_leaves_everything_there(self) -> None:
+        primary, replica, target = self.trio()
+        primary.kill()
+        self.run_until(lambda: replica.state == "active")
+        done = replica.stop()
+        self.run_until(lambda: bool(done.called))
+        self.assertEqual((replica.state, "q" in target.queues()), ("stopped", False))
