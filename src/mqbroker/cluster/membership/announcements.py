@@ -8,9 +8,16 @@ from typing import TYPE_CHECKING
 
 from twisted.logger import Logger
 
-from mqbroker.cluster.membership.votes import FAILOVER_VOTE, OLD_FAILOVER_VOTE, failover_vote
+from mqbroker.cluster.membership.votes import FAILOVER_VOTE, OFFER_VOTE, OLD_FAILOVER_VOTE, failover_vote, no_offer
 from mqclient.protocol.topology import TopologyMember
-from mqclient.wire.packets import BackupRegistration, BackupRegistrationFailed, NodeAnnounce, ScaleDownAnnouncement
+from mqclient.wire.packets import (
+    BackupRegistration,
+    BackupRegistrationFailed,
+    BackupRequest,
+    BackupRequestResponse,
+    NodeAnnounce,
+    ScaleDownAnnouncement,
+)
 
 if TYPE_CHECKING:
     from mqbroker.cluster.membership.topology import ClusterTopology
@@ -42,6 +49,9 @@ class Announcements:
         channel.register(BackupRegistration, self._replica_asks)
         channel.register_vote(FAILOVER_VOTE, self._vote_on_failover)
         channel.register_vote(OLD_FAILOVER_VOTE, self._vote_on_failover)
+        # A broker that wants a backup waits long for each member that says nothing.
+        channel.register_vote(OFFER_VOTE, lambda connection, vote: no_offer(self._default.node_id))
+        channel.register(BackupRequest, lambda connection, packet: BackupRequestResponse(False))
 
     def _announced(self, connection: ServerConnection, packet: NodeAnnounce) -> None:
         topology = self._topology_of(connection)

@@ -1,4 +1,4 @@
-"""Votes about a node: the answer of a member to a primary or backup that has lost its partner.
+"""Votes: the answers of a member to a primary or backup that has lost its partner, and to a broker that looks for a host of its backup.
 
 Source: ``protocol-spec/``, chapter "Cluster packets".
 """
@@ -16,6 +16,18 @@ if TYPE_CHECKING:
 FAILOVER_VOTE = "PrimaryFailoverQuorumVote"
 OLD_FAILOVER_VOTE = "LiveFailoverQuorumVote"
 """The name of the same vote before version 2.37; the answer bears the name of the question."""
+
+OFFER_VOTE = "RequestBackupQuorumVote"
+"""A broker asks who would host a backup of its own."""
+
+
+def no_offer(node_id: str) -> bytes:
+    """The answer of the member ``node_id`` to :data:`OFFER_VOTE`: it hosts no backup, and none is available."""
+    writer = Writer()
+    writer.i32(0)
+    writer.nullable_string(node_id)
+    writer.boolean(False)
+    return bytes(writer.data)
 
 
 def failover_vote(topology: Topology, vote: bytes) -> bytes:

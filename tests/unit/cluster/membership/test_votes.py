@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.cluster.membership.votes import FAILOVER_VOTE, OLD_FAILOVER_VOTE, connector_text
+from mqbroker.cluster.membership.votes import FAILOVER_VOTE, OFFER_VOTE, OLD_FAILOVER_VOTE, connector_text
 from mqclient.protocol.topology import TopologyMember
 from mqclient.wire import packets as wire
 from mqclient.wire.frames import CLUSTER_CHANNEL
@@ -52,10 +52,37 @@ class VoteTests(SynchronousTestCase):
 
     def test_a_vote_without_a_handler_has_no_answer(self) -> None:
         world, cluster = cluster_world()
-        self.assertEqual(self.ask(cluster, world, "RequestBackupQuorumVote", True, "b"), [])
-        world.server.cluster_channel.register_vote("RequestBackupQuorumVote", lambda connection, data: b"yes")
-        answers = self.ask(cluster, world, "RequestBackupQuorumVote", True, "b")
-        self.assertEqual(answers, [wire.QuorumVoteReply("RequestBackupQuorumVote", b"yes")])
+        self.assertEqual(self.ask(cluster, world, "AnotherVote", True, "b"), [])
+        world.server.cluster_channel.register_vote("AnotherVote", lambda connection, data: b"yes")
+        answers = self.ask(cluster, world, "AnotherVote", True, "b")
+        self.assertEqual(answers, [wire.QuorumVoteReply("AnotherVote", b"yes")])
+
+    def test_a_java_broker_that_wants_a_backup_hears_at_once_that_none_is_available(self) -> None:
+        """It could not use one: the journals are not the same."""
+        world, _ = cluster_world()
+        asked = 0
+        for recorded in load(VECTORS / "cluster-2.44.0" / "colocated-backup-request.json")["connections"]:
+            found = {entry["name"]: bytes.fromhex(entry["hex"]) for entry in recorded["frames"]}
+            if "QUORUM_VOTE" not in found and "BACKUP_REQUEST" not in found:
+                continue
+            peer = joined(world)
+            if "QUORUM_VOTE" in found:
+                asked += 1
+                peer.feed(found["QUORUM_VOTE"])
+                offer = wire.decode_packet(-3, found["QUORUM_VOTE_REPLY"][13:], 136)
+                assert isinstance(offer, wire.QuorumVoteReply)
+                reader = Reader(offer.vote, "vote")
+                self.assertEqual((reader.i32(), reader.nullable_string() is None, reader.boolean()), (0, False, True))
+                (answer,) = peer.take(CLUSTER_CHANNEL)
+                assert isinstance(answer, wire.QuorumVoteReply)
+                reader = Reader(answer.vote, "vote")
+                self.assertEqual((answer.handler, reader.i32(), reader.nullable_string()), (OFFER_VOTE, 0, world.server.node_id))
+                self.assertFalse(reader.boolean())
+            if "BACKUP_REQUEST" in found:
+                asked += 1
+                peer.feed(found["BACKUP_REQUEST"])
+                self.assertEqual(peer.take(CLUSTER_CHANNEL), [wire.BackupRequestResponse(False)])
+        self.assertEqual(asked, 4)
 
     def test_a_damaged_vote_ends_the_connection(self) -> None:
         world, _ = cluster_world()
