@@ -367,9 +367,9 @@ class Node:
     def stop(self) -> Deferred[None]:
         return self.life.stop()
 
-    def client(self) -> Session:
+    def client(self, **request: Any) -> Session:
         world: Any = SimpleNamespace(server=self.life.active.server)
-        return Peer(world).open()
+        return Peer(world).open(**request)
 
     def speak_java(self, votes: list[str]) -> None:
         """Be as a replicated Java broker is, once this one is active: it asks for no product, and knows the votes of its own kind only.

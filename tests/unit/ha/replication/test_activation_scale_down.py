@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from mqbroker.config.model.cluster import ReplicationConfiguration, ScaleDownConfiguration
+from mqclient.wire import packets as wire
 from mqclient.wire.message import KEY_DUPLICATE_ID
+from mqclient.wire.primitives import Xid
 from mqclient.wire.properties import BYTES
 from tests.unit.ha.replication.support import Node, PairCase, created
 
@@ -43,6 +45,43 @@ class TakeoverTests(ScaleDownCase):
         self.assertIn(b"id 1", known)
         self.run_for(60)
         self.assertEqual((replica.state, replica.activations), ("passive", 1))
+
+    def test_a_prepared_branch_goes_along(self) -> None:
+        primary, replica, target = self.trio()
+        manager, xid = primary.client(xa=True), Xid(1, b"branch", b"global")
+        manager.send(wire.XaStart(xid))
+        manager.publish()
+        for request in (wire.XaEnd(xid), wire.XaPrepare(xid)):
+            manager.send(request)
+        self.run_for(0.2)
+        primary.kill()
+        self.run_until(lambda: replica.life.ready() == AWAY)
+        self.assertEqual([branch.xid for branch in target.life.active.messaging.branches.prepared()], [xid])
+        self.assertEqual(target.messages(), 3)
+        again = target.client(xa=True)
+        again.send(wire.XaCommit(xid, False))
+        self.run_for(0.2)
+        self.assertEqual(target.messages(), 4)
+
+    def test_what_waits_elsewhere_for_the_dead_primary_arrives_once(self) -> None:
+        """The other broker delivers it to the backup, under the duplicate ids of that link, or sends it where its queue is."""
+        primary, replica, target = self.trio()
+        primary.client().send(wire.CreateQueueV2("topic", "sub", durable=True, routing_type=0))
+        self.run_for(1)
+        session = target.client()
+        for text in (b"1", b"2"):
+            session.publish(text, "topic", routing_type=0)
+        self.run_for(0.5)
+        self.assertEqual(primary.messages("sub"), 2)
+        primary.kill()
+        session.publish(b"3", "topic", routing_type=0)
+        self.run_until(lambda: replica.state == "active")
+        session.publish(b"4", "topic", routing_type=0)
+        self.run_until(lambda: replica.life.ready() == AWAY)
+        session.publish(b"5", "topic", routing_type=0)
+        self.run_for(5)
+        bodies = [reference.message.decoded().body for reference in target.life.active.messaging.core.queues["sub"].references]
+        self.assertEqual(sorted(bodies), [b"1", b"2", b"3", b"4", b"5"])
 
     def test_a_primary_that_comes_back_copies_the_backup_and_doubles_nothing(self) -> None:
         primary, replica, target = self.given_away(allow_failback=True)
