@@ -20,7 +20,7 @@ class ScaleDownCase(PairCase):
         target = self.node("target", 3, 1, 2).start()
         primary = self.node("primary", 1, 2, 3, policy=ReplicationConfiguration(False, retry_replication_wait=200)).start()
         policy = ReplicationConfiguration(True, retry_replication_wait=200, **backup)
-        replica = self.node("backup", 2, 1, 3, policy=policy, scale_down=ScaleDownConfiguration()).start()
+        replica = self.node("backup", 2, 1, 3, policy=policy, scale_down=ScaleDownConfiguration(commit_interval=1)).start()
         self.run_until(lambda: primary.state == "active" and primary.replica_state == "in sync")
         session = primary.client()
         session.send(created("q"))
@@ -127,6 +127,25 @@ class TakeoverTests(ScaleDownCase):
         replica.start()
         self.run_until(lambda: str(replica.life.ready()).startswith("the broker is passive (backup, has given everything away"))
         self.assertEqual(target.messages(), 3)
+
+    def test_a_broker_that_loses_its_power_at_any_moment_of_it_neither_loses_nor_doubles_a_message(self) -> None:
+        reached = set()
+        for dies_late in range(8, 24, 4):
+            for dies in ("backup", "target"):
+                self.setUp()
+                primary, replica, target = self.trio()
+                target.write_seconds = 0.03
+                primary.kill()
+                self.run_until(lambda replica=replica: replica.life.state == "leaving")
+                self.run_for(0.03 * dies_late)
+                reached.add((dies, target.messages() if "q" in target.queues() else 0, replica.state))
+                node = replica if dies == "backup" else target
+                node.kill(power=True)
+                self.run_for(1)
+                node.start()
+                self.run_until(lambda replica=replica: "has given everything away" in str(replica.life.ready()))
+                self.assertEqual((target.messages(), dies_late, dies), (3, dies_late, dies))
+        self.assertGreater(len(reached), 4, "it is interrupted at different moments")
 
     def test_an_operator_who_stops_the_backup_before_it_gives_anything_leaves_everything_there(self) -> None:
         primary, replica, target = self.trio()
