@@ -79,16 +79,16 @@ class Handover:
 
         return recorded
 
-    def _told(self, complete: bool, seconds: float) -> None:
+    def _told(self, seconds: float) -> None:
         node, scale_down = self.node, self._scale_down
         note_unanswered(self.node)
-        self.complete = complete and not scale_down._waiting() and not node.messaging.branches.prepared()
+        self.complete = scale_down.complete and not scale_down._waiting() and not node.messaging.branches.prepared()
         node.world.note(f"{node.name} has {'' if self.complete else 'not '}given everything away")
         if self.complete:
             node.handovers += 1
             self._check_ids(node.messaging)
             self._on_complete()
-        self._tell_end(complete, seconds)
+        self._tell_end(seconds)
 
     def _check_ids(self, messaging: Messaging) -> None:
         """The target must know every duplicate id, but for those that the links of members have brought."""
