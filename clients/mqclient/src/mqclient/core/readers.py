@@ -266,12 +266,12 @@ class Blocks:
             return error
 
 
-class SessionWithReaders(Protocol):
+class SessionThatAsks(Protocol):
     @property
     def readers(self) -> Readers: ...
 
 
-async def ask_id_cache(session: SessionWithReaders, address: str) -> IdCacheState:
+async def ask_id_cache(session: SessionThatAsks, address: str) -> IdCacheState:
     """The duplicate ids that the broker keeps of an address.  Raises ``NotImplementedByBrokerError`` when this is no mqbroker."""
     if not await session.readers.supported():
         raise NotImplementedByBrokerError("only mqbroker answers this question without rights of management")
