@@ -66,7 +66,8 @@ class JavaVoterTests(TestCase):
         return sum(COPIED in line for line in self.pair.process(BACKUP).output())
 
     def assert_no_errors(self) -> None:
-        errors = [line for line in self.pair.process(VOTER).output() if " ERROR " in line]
+        # A connection that a cut or a kill breaks while it is made is an error for the peer.
+        errors = [line for line in self.pair.process(VOTER).output() if " ERROR " in line and "AMQ214016" not in line]
         self.assertEqual(errors, [])
 
     def test_who_is_left_goes_on_when_the_voter_says_that_the_other_one_is_gone(self) -> None:
