@@ -65,10 +65,10 @@ class JavaVoterTests(TestCase):
         """How often the backup was in sync."""
         return sum(COPIED in line for line in self.pair.process(BACKUP).output())
 
-    def assert_no_errors(self) -> None:
-        # A connection that a cut or a kill breaks while it is made is an error for the peer.
-        errors = [line for line in self.pair.process(VOTER).output() if " ERROR " in line and "AMQ214016" not in line]
-        self.assertEqual(errors, [])
+    def assert_no_errors(self, but: str | None = None) -> None:
+        """The voter has logged no error, except for those with the code ``but``."""
+        errors = [line for line in self.pair.process(VOTER).output() if " ERROR " in line]
+        self.assertEqual([line for line in errors if but is None or but not in line], [])
 
     def test_who_is_left_goes_on_when_the_voter_says_that_the_other_one_is_gone(self) -> None:
         pair = self.start(proxied=False)
@@ -104,4 +104,5 @@ class JavaVoterTests(TestCase):
         network.heal(lost=True)
         self.awaits(BACKUP, ACTIVE)
         self.assert_received(BACKUP, ["a"])
-        self.assert_no_errors()
+        # The cut, or the end of the primary's place, may break a connection while the voter makes it.
+        self.assert_no_errors(but="AMQ214016")
