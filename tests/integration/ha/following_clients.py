@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from queue import SimpleQueue
 from unittest import TestCase
 
 from mqclient.jms import ConnectionFactory, JMSException
 from mqclient.jms.connection import Connection
+from tests.integration.brokers import Broker
 from tests.integration.ha.pair import PRIMARY
+from tests.integration.ha.replicated_pair import IN_SYNC
 
 FOLLOW = "ha=true&reconnectAttempts=-1&retryInterval=100&maxRetryInterval=200&callFailoverTimeout=30000"
 WAIT_MS = 20_000
@@ -36,6 +39,31 @@ class FollowingClients(TestCase):
             except JMSException:
                 continue  # nobody knows what became of it
             acknowledged.put(f"m{number}")
+
+    def lose_the_primary_under_load(self, primary: Broker, backup: Broker, start: Callable[[str, str], object]) -> None:
+        """Kill ``primary``, go on with ``backup``, and let the primary come back and take over again: nothing acknowledged is lost."""
+        done = threading.Event()
+        acknowledged: SimpleQueue[str] = SimpleQueue()
+        kept: set[str] = set()
+
+        def go_on(count: int = 50) -> None:
+            for _ in range(count):
+                kept.add(acknowledged.get(timeout=WAIT_MS / 1000))
+
+        sender = threading.Thread(target=self.send, args=(self.connect(PRIMARY), acknowledged, done), daemon=True)
+        sender.start()
+        go_on()
+        primary.kill()
+        backup.wait_for("AMQ221010")
+        go_on(acknowledged.qsize() + 50)
+        start(PRIMARY, "AMQ221007")
+        backup.wait_for(IN_SYNC, times=2)
+        go_on(acknowledged.qsize() + 50)
+        done.set()
+        sender.join(WAIT_MS / 1000)
+        self.assertFalse(sender.is_alive())
+        go_on(acknowledged.qsize())
+        self.assertEqual(kept - set(self.received(PRIMARY)), set())
 
     def received(self, name: str) -> list[str]:
         """The texts of all messages of the queue; there is no consumer when this is done, to whom others could send theirs."""

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import threading
-from queue import SimpleQueue
-
 from mqbroker.ha.locks.file_manager import FOLDER, FileLockManager
 from mqbroker.lock_managers import FILE
 from mqbroker.process.localfs import LocalFileSystem
-from tests.integration.ha.following_clients import WAIT_MS, FollowingClients
+from tests.integration.ha.following_clients import FollowingClients
 from tests.integration.ha.replicated_pair import FAIL_BACK, IN_SYNC, ReplicatedPairCase
 
 
@@ -34,28 +31,7 @@ class LockManagerTests(FollowingClients, ReplicatedPairCase):
         primary = self.start("primary")
         backup = self.start("backup", IN_SYNC)
         self.assertEqual(self.number, 1)
-        done = threading.Event()
-        acknowledged: SimpleQueue[str] = SimpleQueue()
-        kept: set[str] = set()
-
-        def go_on(count: int = 50) -> None:
-            for _ in range(count):
-                kept.add(acknowledged.get(timeout=WAIT_MS / 1000))
-
-        sender = threading.Thread(target=self.send, args=(self.connect("primary"), acknowledged, done), daemon=True)
-        sender.start()
-        go_on()
-        primary.kill()
-        backup.wait_for("AMQ221010")
-        go_on(acknowledged.qsize() + 50)
-        self.start("primary", "AMQ221007")
-        backup.wait_for(IN_SYNC, times=2)
-        go_on(acknowledged.qsize() + 50)
-        done.set()
-        sender.join(WAIT_MS / 1000)
-        self.assertFalse(sender.is_alive())
-        go_on(acknowledged.qsize())
-        self.assertEqual(kept - set(self.received("primary")), set())
+        self.lose_the_primary_under_load(primary, backup, self.start)
         self.assertEqual(self.number, 3)
 
     def test_a_backup_with_the_newest_data_starts_alone_and_the_primary_follows(self) -> None:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import threading
-from queue import SimpleQueue
-
-from tests.integration.ha.following_clients import WAIT_MS, FollowingClients
+from tests.integration.ha.following_clients import FollowingClients
 from tests.integration.ha.replicated_pair import FAIL_BACK, IN_SYNC, ReplicatedPairCase
 from tests.unit.cli.runner import mqbroker
 
@@ -16,28 +13,7 @@ class ReplicationTests(FollowingClients, ReplicatedPairCase):
         self.start("voter")
         primary = self.start("primary")
         backup = self.start("backup", IN_SYNC)
-        done = threading.Event()
-        acknowledged: SimpleQueue[str] = SimpleQueue()
-        kept: set[str] = set()
-
-        def go_on(count: int = 50) -> None:
-            for _ in range(count):
-                kept.add(acknowledged.get(timeout=WAIT_MS / 1000))
-
-        sender = threading.Thread(target=self.send, args=(self.connect("primary"), acknowledged, done), daemon=True)
-        sender.start()
-        go_on()
-        primary.kill()
-        backup.wait_for("AMQ221010")
-        go_on(acknowledged.qsize() + 50)
-        self.start("primary", "AMQ221007")
-        backup.wait_for(IN_SYNC, times=2)
-        go_on(acknowledged.qsize() + 50)
-        done.set()
-        sender.join(WAIT_MS / 1000)
-        self.assertFalse(sender.is_alive())
-        go_on(acknowledged.qsize())
-        self.assertEqual(kept - set(self.received("primary")), set())
+        self.lose_the_primary_under_load(primary, backup, self.start)
 
     def test_an_orderly_stop_of_a_pair_alone_lets_the_backup_go_on(self) -> None:
         primary = self.start("primary")
