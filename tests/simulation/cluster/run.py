@@ -459,7 +459,7 @@ class ClusterSimulation:
         """
         timed = self.schedule.timed
         cuts = [(each.at, each.at + each.seconds) for each in timed if isinstance(each, faults.Partition)]
-        of_nodes = [each.fault for each in timed if isinstance(each, faults.OfNode)]
+        of_nodes = [each.fault for each in timed if isinstance(each, faults.OfNode) and self.plan.several_hops]
         cuts += [(fault.at, fault.at + fault.downtime) for fault in of_nodes if hasattr(fault, "downtime")]
         return max((end + RELINKED_SECONDS for begin, end in cuts if begin <= time <= end), default=time)
 
