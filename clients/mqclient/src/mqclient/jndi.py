@@ -8,7 +8,9 @@ The properties are those of ``ActiveMQInitialContextFactory`` (Artemis manual, "
     queue.jobs=jobs.incoming
     topic.news=news
 
-``connection.NAME`` of the early documentation means ``connectionFactory.NAME``.  All other keys are ignored.
+``connection.NAME`` of the early documentation means ``connectionFactory.NAME``.  A factory may also name its brokers by an address list of
+Open Message Queue (:mod:`mqclient.openmq`): ``connectionFactory.orders=mq://a:7676,mq://b:7676?imqReconnectEnabled=true``.  All other keys
+are ignored.
 """
 
 from __future__ import annotations
@@ -22,8 +24,8 @@ import javaproperties
 from mqclient.jms.destinations import Queue, Topic
 from mqclient.jms.factory import DEFAULT_URL, ConnectionFactory
 from mqclient.jms.xa import XAConnectionFactory
+from mqclient.openmq import connection_url
 from mqclient.text import nearest_name
-from mqclient.urls import parse_connection_url
 
 FILE_NAME: Final = "jndi.properties"
 PROVIDER_URL: Final = "java.naming.provider.url"
@@ -143,7 +145,7 @@ class InitialContext(Mapping[str, Bound]):
 def _kind(key: str, url: str) -> str | None:
     """The parameter ``type`` of a URL."""
     try:
-        kind = parse_connection_url(url).parameters.get("type")
+        kind = connection_url(url).parameters.get("type")
     except ValueError as error:
         raise ValueError(f"{key}: {error}") from error
     if kind is None or kind.upper() in _DEFAULT_NAMES:

@@ -14,6 +14,7 @@ from mqclient.jms.connection import Connection
 from mqclient.jms.exceptions import JMS_ERRORS, IllegalArgumentException, IllegalStateException
 from mqclient.jms.modes import AcknowledgeMode
 from mqclient.jms.settings import FactorySettings, read_url
+from mqclient.openmq import PREFIX
 from mqclient.protocol.discovery import DiscoveryGroupConfiguration, UdpEndpoint, check_endpoint
 
 if TYPE_CHECKING:
@@ -29,7 +30,8 @@ class ConnectionFactory(Closing):
     ``url`` is a connection URL, such as ``tcp://host:61616?reconnectAttempts=-1``, ``(tcp://a:61616,tcp://b:61616)?ha=true`` or
     ``udp://231.7.7.7:9876``; instead of it a sequence of connectors or a discovery group can be given.  Every parameter of the URL is also
     an attribute of ``settings`` and a keyword here, in Python spelling: ``ConnectionFactory("tcp://host", reconnect_attempts=-1)``; a
-    keyword wins over the URL.  ``password_codec`` decodes a password that the URL holds as ``ENC(…)``.
+    keyword wins over the URL.  The attributes of Open Message Queue's connection factories are keywords, too, by their own names
+    (``imqAddressList="mq://a:7676,mq://b:7676"``).  ``password_codec`` decodes a password that the URL holds as ``ENC(…)``.
 
     Raises IllegalArgumentException for a URL or a value that cannot be used, AttributeError for an unknown keyword.  ``close()`` closes all
     its connections.
@@ -45,7 +47,10 @@ class ConnectionFactory(Closing):
     ) -> None:
         """``runner``: where the connections run; None takes the process's (:func:`mqclient.blocking.get_runner`)."""
         self.settings = FactorySettings()
-        brokers = read_url(url, self.settings, password_codec) if isinstance(url, str) else url
+        attributes = {name: _attribute_text(settings.pop(name)) for name in list(settings) if name.startswith(PREFIX)}
+        if attributes and not isinstance(url, str):
+            raise IllegalArgumentException(f"{', '.join(attributes)} go with a URL or an address list, not with connectors")
+        brokers = read_url(url, self.settings, password_codec, attributes) if isinstance(url, str) else url
         self._discovery: DiscoveryGroupConfiguration | None = None
         self._connectors: tuple[TransportConfiguration, ...] = ()
         if isinstance(brokers, DiscoveryGroupConfiguration):
@@ -143,3 +148,8 @@ class ConnectionFactory(Closing):
                 return [f"udp://{endpoint.group_address}:{endpoint.group_port}"]
             return [f"jgroups://{endpoint.channel}"]
         return [f"{dict(connector.parameters).get('host')}:{dict(connector.parameters).get('port')}" for connector in self._connectors]
+
+
+def _attribute_text(value: object) -> str:
+    """An attribute of Open Message Queue as a URL has it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -15,9 +15,10 @@ from mqclient.core.api import LocatorSettings, TransportConfiguration
 from mqclient.core.connection.configuration import configuration_from_url
 from mqclient.core.settings import check_setting
 from mqclient.jms.exceptions import IllegalArgumentException, IllegalStateException
+from mqclient.openmq import connection_url
 from mqclient.protocol.discovery import DiscoveryGroupConfiguration
 from mqclient.text import nearest_name
-from mqclient.urls import ConnectionUrl, UrlError, parse_connection_url
+from mqclient.urls import ConnectionUrl, UrlError
 
 OLD_NAMES: Final = {"loadBalancingPolicyClassName": "connectionLoadBalancingPolicyClassName"}
 """Parameters of early versions that still stand in ``jndi.properties`` files."""
@@ -82,14 +83,19 @@ _KINDS: Final = {entry.name: str(entry.type) for entry in fields(FactorySettings
 
 
 def read_url(
-    text: str, settings: FactorySettings, password_codec: Callable[[str], str] | None = None
+    text: str,
+    settings: FactorySettings,
+    password_codec: Callable[[str], str] | None = None,
+    attributes: Mapping[str, str] | None = None,
 ) -> tuple[TransportConfiguration, ...] | DiscoveryGroupConfiguration:
     """Set ``settings`` from a connection URL and give its connectors, or the discovery group of ``udp`` and ``jgroups``.
+
+    ``attributes`` are those of Open Message Queue, which count more than the URL (:mod:`mqclient.openmq`).
 
     Raises IllegalArgumentException for a text that is no URL, and for a bad value.
     """
     try:
-        return _read_url(text, settings, password_codec)
+        return _read_url(text, settings, password_codec, attributes)
     except IllegalArgumentException:
         raise
     except ValueError as error:
@@ -97,9 +103,9 @@ def read_url(
 
 
 def _read_url(
-    text: str, settings: FactorySettings, password_codec: Callable[[str], str] | None
+    text: str, settings: FactorySettings, password_codec: Callable[[str], str] | None, attributes: Mapping[str, str] | None
 ) -> tuple[TransportConfiguration, ...] | DiscoveryGroupConfiguration:
-    url = _with_new_names(parse_connection_url(text))
+    url = _with_new_names(connection_url(text, attributes))
     found = configuration_from_url(url, frozenset((*WITHOUT_EFFECT, *(entry.metadata["url"] for entry in _own_fields()))))
     for sentence in found.warnings:
         warnings.warn(sentence, stacklevel=4)

@@ -16,7 +16,7 @@ from mqclient.wire.packets import (
     NullResponse,
 )
 from tests.unit.mqclient.core.connection.test_reconnect import CHANNEL, FailoverTestCase
-from tests.unit.mqclient.core_support import NODE_ID, ScriptedBroker, connector
+from tests.unit.mqclient.core_support import NODE_ID, ScriptedBroker, World, connector
 
 
 class WhereToTests(FailoverTestCase):
@@ -72,6 +72,20 @@ class WhereToTests(FailoverTestCase):
             self.world.advance(0.2)
             self.assertEqual(self.world.network.tried, expected)
             self.assertEqual(self.session.closed, failover_attempts == 0)
+
+    def test_given_connectors_are_gone_through_from_the_lost_one_on(self) -> None:
+        brokers = [ScriptedBroker() for _ in range(3)]
+        settings = {"reconnect_attempts": 0, "failover_attempts": 2, "use_topology_for_load_balancing": False}
+        world = World(*brokers, connection_load_balancing_policy_class_name="FirstElement", retry_interval=100, **settings)
+        session = world.session(world.factory())
+        lost = {port: world.network.brokers.pop(port) for port in ("61616", "61617", "61618")}
+        world.network.link.cut()
+        world.network.stir()
+        self.assertEqual(world.network.tried, ["61616", "61617", "61618", "61616"])
+        world.network.brokers["61616"] = lost["61616"]  # it was started again
+        world.advance(0.15)
+        self.assertEqual(world.network.tried[4:], ["61617", "61618", "61616"])
+        world.finish(session.queue_query("q"))
 
     def test_redirect_is_followed_although_reconnecting_is_off(self) -> None:
         self.start(reconnect_attempts=0)

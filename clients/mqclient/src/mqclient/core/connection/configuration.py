@@ -9,9 +9,10 @@ import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 
+from mqclient import openmq
 from mqclient.core.settings import WITHOUT_EFFECT, LocatorSettings, url_parameter_names
 from mqclient.protocol.discovery import DiscoveryGroupConfiguration, Endpoint, JGroupsEndpoint, UdpEndpoint, check_endpoint
-from mqclient.urls import ConnectionUrl, parse_connection_url
+from mqclient.urls import ConnectionUrl
 from mqclient.wire.primitives import TransportConfiguration
 
 NETTY_CONNECTOR = "org.apache.activemq.artemis.core.remoting.impl.netty.NettyConnectorFactory"
@@ -109,11 +110,11 @@ class Configuration:
 
 
 def configuration_from_url(url: str | ConnectionUrl, known: frozenset[str] = frozenset()) -> Configuration:
-    """Read a URL.  ``known`` are names of parameters that the caller handles (those of JMS).
+    """Read a URL, or an address list of Open Message Queue.  ``known`` are names of parameters that the caller handles (those of JMS).
 
     Raises ``ValueError`` (:class:`mqclient.urls.UrlError`) for a text that is no URL, a scheme that cannot be used, a bad value.
     """
-    parsed = parse_connection_url(url) if isinstance(url, str) else url
+    parsed = openmq.connection_url(url) if isinstance(url, str) else url
     warnings: list[str] = []
     everything = dict(_IN_VM_DEFAULTS) if parsed.scheme == "vm" else {}
     everything.update(parsed.parameters)
@@ -207,6 +208,8 @@ def _unknown(parameters: Mapping[str, str], known: frozenset[str], of_discovery:
     for name in parameters:
         if name in WITHOUT_EFFECT:
             warnings.append(f"the URL parameter {name} has no effect: {WITHOUT_EFFECT[name]}")
+        elif name.startswith(openmq.PREFIX):
+            warnings.append(openmq.unknown_attribute(name))
         elif name not in names and not name.startswith(_RELATED):
             near = difflib.get_close_matches(name, names, 1)
             warnings.append(f"the URL parameter {name} is not known and does nothing" + (f"; is {near[0]} meant?" if near else ""))

@@ -137,13 +137,21 @@ class Attempts:
         return [] if member is None else member.connectors
 
     def _others(self) -> list[TransportConfiguration]:
-        """All known brokers but the pair that was lost."""
+        """All known brokers but the pair that was lost; where the topology does not count, the given ones from the lost one on."""
         found: list[TransportConfiguration] = []
+        if not self._settings.use_topology_for_load_balancing and len(self._own()) > 1:
+            return self._given_in_turn()
         pairs = self._topology.pairs() or [(connector, None) for connector in self._own()]
         for primary, backup in pairs:
             found += [connector for connector in (primary, backup) if connector is not None]
         lost = (self.current, self._backup)
         return _distinct([connector for connector in found if not any(same_place(connector, entry) for entry in lost)]) or [self.current]
+
+    def _given_in_turn(self) -> list[TransportConfiguration]:
+        """All given connectors, first the one after the lost one, and that one last."""
+        own = list(self._own())
+        place = next((number for number, each in enumerate(own) if same_place(each, self.current)), len(own) - 1)
+        return own[place + 1 :] + own[: place + 1]
 
 
 def _distinct(connectors: Sequence[TransportConfiguration]) -> list[TransportConfiguration]:
