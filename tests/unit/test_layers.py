@@ -24,6 +24,7 @@ CLIENT_LAYERS = {
     "text": 0,
     "errors": 0,
     "urls": 0,
+    "openmq": 0,
     "wire": 1,
     "storageformat": 1,
     "xa": 1,

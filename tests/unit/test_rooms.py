@@ -24,6 +24,7 @@ ORDER: Mapping[str, Sequence[str]] = {
     "mqclient": (
         "text",
         "urls",
+        "openmq",
         "errors",
         "wire",
         "xa",
