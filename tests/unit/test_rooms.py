@@ -127,6 +127,7 @@ ORDER: Mapping[str, Sequence[str]] = {
         "disk",
         "files",
         "mirror",
+        "sql",
         "memorystore",
     ),
     "mqbroker.storage.files": (

@@ -116,11 +116,14 @@ class PageListener(Protocol):
 
 
 class PageFolder(Protocol):
-    """The pages of one address.  ``messages`` counts all messages in existing pages, settled ones too."""
+    """The pages of one address."""
 
     address: str
-    messages: int
     listener: PageListener | None
+
+    @property
+    def messages(self) -> int:
+        """All messages in existing pages; settled ones may be among them."""
 
     @property
     def page_count(self) -> int: ...

@@ -71,13 +71,7 @@ class NfsMount:
 
 def nfs_mount(folder: str, mounts: str) -> NfsMount | None:
     """The NFS mount of ``folder``, an absolute path without links; None when it is on something else."""
-    found = ("", "", "")
-    for line in mounts.splitlines():
-        fields = [_ESCAPED.sub(lambda match: chr(int(match[1], 8)), field) for field in line.split(" ")]
-        # Of two mounts at one place the later one is seen.
-        if len(fields) >= 4 and Path(folder).is_relative_to(fields[1]) and len(fields[1]) >= len(found[0]):
-            found = fields[1], fields[2], fields[3]
-    place, kind, text = found
+    place, kind, text = _mount(folder, mounts)
     if not kind.startswith("nfs"):
         return None
     options = text.split(",")
@@ -85,3 +79,19 @@ def nfs_mount(folder: str, mounts: str) -> NfsMount | None:
     numbers = [int(value) if value.isdecimal() else None for value in (values.get("timeo", ""), values.get("retrans", ""))]
     missing = ",".join(option for option in _WANTED if option not in options)
     return NfsMount(place, missing, next((option for option in _LOCKED_HERE if option in options), ""), *numbers)
+
+
+def file_system_kind(folder: str, mounts: str) -> str:
+    """The kind of the file system that ``folder``, an absolute path, lies on; empty where the system does not tell."""
+    return _mount(folder, mounts)[1]
+
+
+def _mount(folder: str, mounts: str) -> tuple[str, str, str]:
+    """Place, kind and options of the mount of ``folder``."""
+    found = ("", "", "")
+    for line in mounts.splitlines():
+        fields = [_ESCAPED.sub(lambda match: chr(int(match[1], 8)), field) for field in line.split(" ")]
+        # Of two mounts at one place the later one is seen.
+        if len(fields) >= 4 and Path(folder).is_relative_to(fields[1]) and len(fields[1]) >= len(found[0]):
+            found = fields[1], fields[2], fields[3]
+    return found

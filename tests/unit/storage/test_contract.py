@@ -18,6 +18,7 @@ from mqclient.wire.message import CoreMessage
 from tests.support.clock import FakeClock
 from tests.support.diskwriter import SimulatedDiskWriter
 from tests.support.late_store import LateStore
+from tests.unit.storage.sql.support import SqlRig
 from tests.unit.storage.support import LARGE, Rig, ids, make_message
 
 
@@ -314,3 +315,34 @@ class MemoryStoreWithFilesContractTests(MemoryStoreContractTests):
         writer = SimulatedDiskWriter()
         self.settle = writer.run
         return MemoryStore(os.urandom, (Rig().disk, LARGE, writer), self.failures.append)
+
+
+class SqlStoreContractTests(StoreContract, TestCase):
+    def new_rig(self) -> SqlRig:
+        return SqlRig(self.addCleanup)
+
+    def setUp(self) -> None:
+        rig = self.new_rig()
+        rig.start()
+        self.store, self.settle, self.failures = rig.store, rig.settle, rig.failures
+        self.rig = rig
+
+    def make(self) -> Store:
+        rig = self.new_rig()
+        rig.failures = self.failures
+        self.settle = rig.settle
+        return rig.make()
+
+    def test_a_store_of_an_older_epoch_is_fenced_by_its_next_transaction(self) -> None:
+        before = self.commit_message()
+        self.settle()
+        former, settle = self.store, self.settle
+        rig = self.new_rig()
+        rig.database = self.rig.database
+        rig.start()
+        refused = self.commit_message()
+        settle()
+        self.assertEqual((former.synced, len(self.failures)), (before, 1))
+        self.assertIn("another owner", self.failures[0])
+        self.assertGreater(refused, before)
+        rig.stop()

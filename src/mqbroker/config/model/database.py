@@ -1,0 +1,49 @@
+"""A database in the place of files."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+_URL = re.compile(r"jdbc:(\w+):(.*)", re.DOTALL)
+EXPECTED = "expected jdbc:sqlite:FILE or jdbc:postgresql://HOST:PORT/DATABASE"
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseStoreConfiguration:
+    """Messages are kept in the database that ``url`` names, in the spelling of Java.
+
+    ``network_timeout``: ms that a statement may take until the database counts as away.
+    """
+
+    url: str
+    user: str | None = None
+    password: str | None = field(default=None, repr=False)
+    network_timeout: int = 20_000
+
+    @property
+    def vendor(self) -> str:
+        """The database, such as ``sqlite``; empty for a URL that is none."""
+        found = _URL.fullmatch(self.url.strip())
+        return "" if found is None else found[1].lower()
+
+    @property
+    def place(self) -> str:
+        """The URL behind ``jdbc:`` and the database."""
+        found = _URL.fullmatch(self.url.strip())
+        return "" if found is None else found[2]
+
+    def problem(self) -> str | None:
+        """Why no such database can be used; None when one can."""
+        match self.vendor:
+            case "sqlite":
+                name = self.place.partition("?")[0]
+                return None if name and name != ":memory:" else "jdbc:sqlite: needs the name of a file; in memory nothing would be kept"
+            case "postgresql":
+                return None if urlsplit(f"postgresql:{self.place}").path.strip("/") else f"the database is missing; {EXPECTED}"
+            case "derby":
+                return "a Derby database cannot be opened; write jdbc:sqlite:data/mqbroker.db for one in a file"
+            case "":
+                return f"this is no such URL; {EXPECTED}"
+        return f"{self.vendor} is not supported; {EXPECTED}"

@@ -1,0 +1,50 @@
+"""The databases that a configuration may name (:mod:`mqbroker.storage.sql.database`)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qsl, urlsplit
+
+from mqbroker.process.mounts import file_system_kind
+
+if TYPE_CHECKING:
+    from mqbroker.config.model.database import DatabaseStoreConfiguration
+    from mqbroker.storage.sql.database import Database
+
+_NETWORK_FILE_SYSTEMS = ("nfs", "nfs4", "cifs", "smb3", "9p", "fuse.sshfs", "glusterfs", "ceph", "lustre")
+_TLS = ("sslmode", "sslrootcert", "sslcert", "sslkey")
+
+
+def make_database(configuration: DatabaseStoreConfiguration, base: Path, mounts: str) -> Database:
+    """The database of a configuration without problems.
+
+    ``base`` is the folder that the file of SQLite is relative to, ``mounts`` what the system tells of its file systems.  Raises ValueError
+    for a file on a network file system, and without the driver.
+    """
+    if configuration.vendor == "sqlite":
+        return _sqlite(base / configuration.place.partition("?")[0], mounts)
+    return _postgresql(configuration)
+
+
+def _sqlite(path: Path, mounts: str) -> Database:
+    from mqbroker.process.sqlite import SqliteDatabase
+
+    kind = file_system_kind(str(path.parent), mounts)
+    if kind in _NETWORK_FILE_SYSTEMS:
+        raise ValueError(f"jdbc-connection-url: {path} lies on {kind}: the locks of SQLite do not hold there; use PostgreSQL")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return SqliteDatabase(str(path))
+
+
+def _postgresql(configuration: DatabaseStoreConfiguration) -> Database:
+    try:
+        from mqbroker.process.postgresql import PostgresqlDatabase
+    except ImportError as error:
+        raise ValueError(f"PostgreSQL needs its driver: pip install mqbroker[postgresql] ({error})") from error
+    parts = urlsplit(f"postgresql:{configuration.place}")
+    given = dict(parse_qsl(parts.query))
+    place = {"host": parts.hostname or "localhost", "port": str(parts.port or 5432), "dbname": parts.path.strip("/")}
+    options = {name: value for name, value in given.items() if name in _TLS}
+    user, password = configuration.user or given.get("user"), configuration.password or given.get("password")
+    return PostgresqlDatabase({**place, **options}, user, password, configuration.network_timeout)

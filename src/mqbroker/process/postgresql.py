@@ -1,0 +1,103 @@
+"""PostgreSQL, by psycopg (the extra ``mqbroker[postgresql]``)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+
+from mqbroker.storage.sql.database import Connection, DatabaseAwayError, DatabaseError, Row
+
+CONNECT_SECONDS = 10
+"""How long to wait for a connection."""
+
+
+class PostgresqlDatabase:
+    """See :class:`mqbroker.storage.sql.database.Database`.
+
+    ``place`` has host, port, dbname and TLS as libpq names them; ``timeout`` is how long a statement may take, ms.  A transaction in which
+    nothing happens for so long is ended by the server: a broker that stands still in the middle of one holds up nobody for ever.
+    """
+
+    binary = "BYTEA"
+    number = "BIGINT"
+
+    def __init__(self, place: Mapping[str, str], user: str | None, password: str | None, timeout: int) -> None:
+        self.name = f"postgresql://{place['host']}:{place['port']}/{place['dbname']}"
+        self._place = dict(place)
+        self._user = user
+        self._password = password
+        self._options = f"-c statement_timeout={timeout} -c idle_in_transaction_session_timeout={timeout}"
+
+    def connect(self) -> Connection:
+        with _errors(self.name):
+            connection = psycopg.connect(
+                **self._place,  # type: ignore[arg-type]
+                user=self._user,
+                password=self._password,
+                options=self._options,
+                connect_timeout=CONNECT_SECONDS,
+                keepalives_idle=10,
+                autocommit=True,
+            )
+        return PostgresqlConnection(connection, self.name)
+
+
+class PostgresqlConnection:
+    """See :class:`mqbroker.storage.sql.database.Connection`."""
+
+    def __init__(self, connection: psycopg.Connection[Any], name: str) -> None:
+        self._connection = connection
+        self._name = name
+        self._known: dict[str, str] = {}
+
+    def begin(self) -> None:
+        self.run("BEGIN")
+
+    def commit(self) -> None:
+        self.run("COMMIT")
+
+    def rollback(self) -> None:
+        try:
+            self._connection.rollback()
+        except psycopg.Error:
+            return
+
+    def rows(self, statement: str, parameters: Sequence[object] = ()) -> list[Row]:
+        with _errors(self._name):
+            return self._connection.execute(self._translated(statement), tuple(parameters)).fetchall()
+
+    def run(self, statement: str, parameters: Sequence[object] = ()) -> int:
+        with _errors(self._name):
+            return self._connection.execute(self._translated(statement), tuple(parameters)).rowcount
+
+    def run_many(self, statement: str, parameters: Iterable[Sequence[object]]) -> None:
+        with _errors(self._name), self._connection.cursor() as cursor:
+            cursor.executemany(self._translated(statement), [tuple(each) for each in parameters])
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def _translated(self, statement: str) -> str:
+        found = self._known.get(statement)
+        if found is None:
+            if len(self._known) > 1000:  # statements with places in them differ each time
+                self._known.clear()
+            found = self._known[statement] = statement.replace("?", "%s")
+        return found
+
+
+@contextmanager
+def _errors(name: str) -> Iterator[None]:
+    try:
+        yield
+    except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+        raise DatabaseAwayError(f"{name}: {_sentence(error)}") from error
+    except psycopg.Error as error:
+        raise DatabaseError(f"{name}: {_sentence(error)}") from error
+
+
+def _sentence(error: Exception) -> str:
+    return str(error).strip().replace("\n", "; ")

@@ -1,0 +1,83 @@
+"""SQLite, from the standard library: a database in one file of this machine."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+
+from mqbroker.storage.sql.database import Connection, DatabaseAwayError, DatabaseError, Row
+
+BUSY_SECONDS = 5.0
+"""How long to wait for another process that writes, until the database counts as away."""
+
+_BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+
+class SqliteDatabase:
+    """See :class:`mqbroker.storage.sql.database.Database`."""
+
+    binary = "BLOB"
+    number = "INTEGER"
+
+    def __init__(self, path: str) -> None:
+        self.name = path
+
+    def connect(self) -> Connection:
+        with _errors(self.name):
+            # The threads of the store take turns with a connection, and never share one at a time.
+            connection = sqlite3.connect(self.name, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = FULL")
+        return SqliteConnection(connection, self.name)
+
+
+class SqliteConnection:
+    """See :class:`mqbroker.storage.sql.database.Connection`."""
+
+    def __init__(self, connection: sqlite3.Connection, name: str) -> None:
+        self._connection = connection
+        self._name = name
+
+    def begin(self) -> None:
+        with _errors(self._name):
+            self._connection.execute("BEGIN IMMEDIATE")
+
+    def commit(self) -> None:
+        with _errors(self._name):
+            self._connection.execute("COMMIT")
+
+    def rollback(self) -> None:
+        try:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+        except sqlite3.Error:
+            return
+
+    def rows(self, statement: str, parameters: Sequence[object] = ()) -> list[Row]:
+        with _errors(self._name):
+            found: list[Row] = self._connection.execute(statement, tuple(parameters)).fetchall()
+            return found
+
+    def run(self, statement: str, parameters: Sequence[object] = ()) -> int:
+        with _errors(self._name):
+            return self._connection.execute(statement, tuple(parameters)).rowcount
+
+    def run_many(self, statement: str, parameters: Iterable[Sequence[object]]) -> None:
+        with _errors(self._name):
+            self._connection.executemany(statement, parameters)
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+@contextmanager
+def _errors(name: str) -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        if (getattr(error, "sqlite_errorcode", 0) & 0xFF) in _BUSY:
+            raise DatabaseAwayError(f"{name}: {error}") from error
+        raise DatabaseError(f"{name}: {error}") from error
+    except sqlite3.Error as error:
+        raise DatabaseError(f"{name}: {error}") from error

@@ -1,0 +1,224 @@
+"""A batch of the store in a database: its statements, and what they change in the accounts of the pages, applied at the commit."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from mqbroker.messaging.message.message import Message
+from mqbroker.messaging.ports import AddressRecord, BranchRecord, PagedMessage, PageFolder, PagePlace, PageReader, QueueRecord, StoreBatch
+from mqbroker.messaging.queues.scheduled import scheduled_time_of
+from mqbroker.storage.files.bindings import address_value, queue_value
+from mqbroker.storage.files.branches import encode_record
+from mqbroker.storage.sql import work
+from mqbroker.storage.sql.schema import table
+from mqbroker.storage.sql.work import Work
+
+if TYPE_CHECKING:
+    from mqbroker.storage.sql.bodies import SqlBodies
+    from mqbroker.storage.sql.folder import SqlFolder
+
+_PUT_ADDRESS = table(
+    "INSERT INTO {address} (session, id, value) VALUES (?, ?, ?) ON CONFLICT (session, id) DO UPDATE SET value = excluded.value"
+)
+_PUT_QUEUE = table(
+    "INSERT INTO {queue} (session, id, value) VALUES (?, ?, ?) ON CONFLICT (session, id) DO UPDATE SET value = excluded.value"
+)
+_PUT_SETTING = table(
+    "INSERT INTO {setting} (session, kind, name, value) VALUES (?, ?, ?, ?) "
+    "ON CONFLICT (session, kind, name) DO UPDATE SET value = excluded.value"
+)
+_PUT_BRANCH = table(
+    "INSERT INTO {branch} (session, branch, record) VALUES (?, ?, ?) ON CONFLICT (session, branch) DO UPDATE SET record = excluded.record"
+)
+_REMOVE_ADDRESS = table("DELETE FROM {address} WHERE session = ? AND id = ?")
+_REMOVE_QUEUE = table("DELETE FROM {queue} WHERE session = ? AND id = ?")
+_REMOVE_SETTING = table("DELETE FROM {setting} WHERE session = ? AND kind = ? AND name = ?")
+_REMOVE_BRANCH = table("DELETE FROM {branch} WHERE session = ? AND branch = ?")
+_COMMIT_BRANCH = table("UPDATE {message} SET branch = 0 WHERE session = ? AND branch = ?")
+_DROP_BRANCH_REFERENCES = table(
+    "DELETE FROM {reference} WHERE session = ? AND place IN (SELECT place FROM {message} WHERE session = ? AND branch = ?)"
+)
+_DROP_BRANCH_MESSAGES = table("DELETE FROM {message} WHERE session = ? AND branch = ?")
+_DROP_QUEUE_REFERENCES = table("DELETE FROM {reference} WHERE session = ? AND queue = ?")
+DROP_UNREFERENCED = table(
+    "DELETE FROM {message} WHERE session = ? AND NOT EXISTS "
+    "(SELECT 1 FROM {reference} r WHERE r.session = {message}.session AND r.place = {message}.place)"
+)
+DROP_UNNAMED_BODIES = table(
+    "DELETE FROM {body} WHERE session = ? AND NOT EXISTS "
+    "(SELECT 1 FROM {message} m WHERE m.session = {body}.session AND m.body = {body}.body)"
+)
+
+
+class Kept:
+    """The ``store_state`` of a message in memory that the database has: its place, and whether one queue alone has it."""
+
+    __slots__ = ("place", "single")
+
+    def __init__(self, place: int, single: bool) -> None:
+        self.place = place
+        self.single = single
+
+
+class SqlBatch(StoreBatch):
+    """See :class:`mqbroker.messaging.ports.StoreBatch`.
+
+    ``effects`` change the accounts of pages, and which messages the database has, at the commit; ``paged`` are the messages for pages.
+    """
+
+    __slots__ = ("_bodies", "_session", "effects", "held", "paged", "work")
+
+    def __init__(self, session: int, bodies: SqlBodies) -> None:
+        self._session = session
+        self._bodies = bodies
+        self.work = Work()
+        self.effects: list[Callable[[], object]] = []
+        self.held: list[Message] = []
+        """Large messages whose bodies the store holds until they are written."""
+        self.paged: list[tuple[SqlFolder, Message, tuple[int, ...], tuple[int, ...], int]] = []
+
+    # --- messages
+
+    def add_message(self, message: Message, queue_ids: Sequence[int]) -> None:
+        if queue_ids:
+            self.put_message(message, message.message_id, message.address, queue_ids, queue_ids, paged=False)
+
+    def add_messages(self, messages: Sequence[Message], queue_ids: Sequence[int]) -> None:
+        for message in messages:
+            self.add_message(message, queue_ids)
+
+    def add_prepared(self, branch_id: int, message: Message, queue_ids: Sequence[int]) -> None:
+        if queue_ids:
+            self.put_message(message, message.message_id, message.address, queue_ids, queue_ids, paged=False, branch=branch_id)
+
+    def put_message(
+        self,
+        message: Message,
+        place: int,
+        folder: str,
+        queue_ids: Sequence[int],
+        durable_ids: Sequence[int],
+        *,
+        paged: bool,
+        branch: int = 0,
+    ) -> None:
+        """The rows of a message."""
+        body = message.large
+        stated = None if message.address == folder else message.address
+        size = None if body is None else body.size
+        identity = None if body is None else body.body_id
+        row = (self._session, place, folder, stated, message.headers, message.buffer, int(message.durable), branch, identity, size)
+        self.work.add(work.ADD_MESSAGE, row)
+        for queue_id in queue_ids:
+            self.work.add(work.ADD_REFERENCE, (self._session, queue_id, place, folder, int(paged), int(queue_id in durable_ids)))
+        if body is not None:
+            self.held.append(message)
+            self.work.store_bodies.append(self._bodies.storing(body, self._session))
+        if not paged:
+            self.effects.append(lambda: _keep(message, Kept(place, len(queue_ids) == 1)))
+        due = scheduled_time_of(message)
+        if due:
+            for queue_id in queue_ids:
+                self.work.add(work.SET_DUE, (due, self._session, queue_id, place))
+
+    def acknowledge(self, queue_id: int, message: Message) -> None:
+        place = place_of(message)
+        self.work.add(work.REMOVE_REFERENCE, (self._session, queue_id, place))
+        state = message.store_state
+        alone = isinstance(state, Kept) and state.single
+        self.work.add(work.REMOVE_MESSAGE if alone else work.REMOVE_UNREFERENCED, (self._session, place))
+        if message.large is not None:
+            self.work.bodies.append((self._session, message.large.body_id))
+        if isinstance(state, PagePlace):
+            folder: SqlFolder = state.page
+            self.effects.append(lambda: folder.settled(queue_id, message.durable))
+
+    def delivery_count(self, queue_id: int, message: Message, count: int) -> None:
+        self.work.add(work.SET_DELIVERIES, (count, self._session, queue_id, place_of(message)))
+
+    def schedule(self, queue_id: int, message: Message, time_ms: int) -> None:
+        self.work.add(work.SET_DUE, (time_ms, self._session, queue_id, place_of(message)))
+
+    # --- pages
+
+    def add_paged(self, folder: PageFolder, message: Message, queue_ids: Sequence[int], durable_ids: Sequence[int], page_size: int) -> None:
+        own: SqlFolder = folder  # type: ignore[assignment]
+        self.paged.append((own, message, tuple(queue_ids), tuple(durable_ids), page_size))
+
+    def acknowledge_unread(self, reader: PageReader) -> int:
+        passage = reader.unread()  # type: ignore[attr-defined]
+        self.work.last += passage.statements
+        self.effects.append(passage.go_on)
+        messages: int = passage.messages
+        return messages
+
+    def acknowledge_until(self, reader: PageReader, key: int) -> tuple[int, bool, list[PagedMessage]]:
+        passage = reader.unread_until(key)  # type: ignore[attr-defined]
+        self.work.last += passage.statements
+        self.effects.append(passage.go_on)
+        return passage.messages, passage.more, passage.taken
+
+    # --- duplicate ids, branches
+
+    def add_duplicate_id(self, cache: str, duplicate_id: bytes, record_id: int) -> None:
+        self.add_duplicate_ids(cache, len(duplicate_id), duplicate_id, record_id)
+
+    def add_duplicate_ids(self, cache: str, size: int, ids: bytes, record_id: int) -> None:
+        self.work.add(work.ADD_DUPLICATE, (self._session, record_id, cache, size, bytes(ids)))
+
+    def delete_duplicate_id(self, record_id: int) -> None:
+        self.work.add(work.REMOVE_DUPLICATE, (self._session, record_id))
+
+    def put_branch(self, record: BranchRecord) -> None:
+        self._ordered(_PUT_BRANCH, self._session, record.branch_id, encode_record(record))
+
+    def end_branch(self, branch_id: int, commit: bool) -> None:
+        if commit:
+            self._ordered(_COMMIT_BRANCH, self._session, branch_id)
+        else:
+            self._ordered(_DROP_BRANCH_REFERENCES, self._session, self._session, branch_id)
+            self._ordered(_DROP_BRANCH_MESSAGES, self._session, branch_id)
+            self._ordered(DROP_UNNAMED_BODIES, self._session)
+        self._ordered(_REMOVE_BRANCH, self._session, branch_id)
+
+    # --- definitions and settings
+
+    def put_address(self, record: AddressRecord) -> None:
+        self._ordered(_PUT_ADDRESS, self._session, record.address_id, json.dumps(address_value(record)))
+
+    def delete_address(self, address_id: int) -> None:
+        self._ordered(_REMOVE_ADDRESS, self._session, address_id)
+
+    def put_queue(self, record: QueueRecord) -> None:
+        self._ordered(_PUT_QUEUE, self._session, record.queue_id, json.dumps(queue_value(record)))
+
+    def delete_queue(self, queue_id: int) -> None:
+        self._ordered(_REMOVE_QUEUE, self._session, queue_id)
+        self.work.last += [
+            (_DROP_QUEUE_REFERENCES, (self._session, queue_id)),
+            (DROP_UNREFERENCED, (self._session,)),
+            (DROP_UNNAMED_BODIES, (self._session,)),
+        ]
+
+    def put_setting(self, kind: str, key: str, value: str) -> None:
+        self._ordered(_PUT_SETTING, self._session, kind, key, value)
+
+    def delete_setting(self, kind: str, key: str) -> None:
+        self._ordered(_REMOVE_SETTING, self._session, kind, key)
+
+    def _ordered(self, statement: str, *parameters: object) -> None:
+        self.work.ordered.append((statement, parameters))
+
+
+def place_of(message: Message) -> int:
+    """Where the message stands in the order of its session."""
+    state = message.store_state
+    if isinstance(state, PagePlace):
+        return state.index
+    return state.place if isinstance(state, Kept) else message.message_id
+
+
+def _keep(message: Message, kept: Kept) -> None:
+    message.store_state = kept

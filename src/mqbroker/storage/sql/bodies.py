@@ -1,0 +1,150 @@
+"""Bodies of large messages: a local file as they come in, and rows of pieces with the first batch that names them.
+
+The local file is kept as long as a message in memory uses the body.  A body without a local file is brought from the database when it is
+read, and only its reader waits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from weakref import WeakValueDictionary
+
+from mqbroker.messaging.message.large_body import LargeBody
+from mqbroker.messaging.message.not_yet import NotYet
+from mqbroker.storage.disk.diskwriter import DiskWriter
+from mqbroker.storage.disk.filesystem import FileSystem
+from mqbroker.storage.files.largebodies import FileLargeBody, LargeBodies
+from mqbroker.storage.sql.connections import Connections
+from mqbroker.storage.sql.database import Connection, DatabaseAwayError
+from mqbroker.storage.sql.schema import table
+
+PIECE_SIZE = 256 * 1024
+"""Bytes of a body in one row."""
+
+_ADD_PIECE = table("INSERT INTO {body} (session, body, piece, data) VALUES (?, ?, ?, ?)")
+_HAS_BODY = table("SELECT 1 FROM {body} WHERE session = ? AND body = ? LIMIT 1")
+_PIECE = table("SELECT data FROM {body} WHERE session = ? AND body = ? AND piece = ?")
+
+
+class SqlLargeBody(FileLargeBody):
+    """A body whose pieces may be in the database alone."""
+
+    __slots__ = ("__weakref__", "absent")
+
+    def __init__(self, owner: LargeBodies, body_id: int, path: str, size: int = 0, holders: int = 1, *, absent: bool = False) -> None:
+        super().__init__(owner, body_id, path, size, holders)
+        self.absent = absent
+        """There is no local file yet."""
+        self.stored = self.finished = absent
+
+
+class SqlBodies(LargeBodies):
+    """Bodies in the folder ``directory`` and in the database.  The thread ``reading`` brings them; ``call_later`` is the clock's."""
+
+    def __init__(
+        self,
+        file_system: FileSystem,
+        directory: str,
+        writer: DiskWriter,
+        reading: DiskWriter,
+        connections: Connections,
+        call_later: Callable[..., object],
+        after_sync: Callable[[Callable[[], object]], object],
+        on_failure: Callable[[BaseException], object],
+        pause: float,
+    ) -> None:
+        super().__init__(file_system, directory, writer, False, after_sync, on_failure)
+        self.session = 0
+        self._files = file_system
+        self._reading = reading
+        self._connections = connections
+        self._call_later = call_later
+        self._failed = on_failure
+        self._pause = pause
+        self._known: WeakValueDictionary[int, SqlLargeBody] = WeakValueDictionary()
+        self._coming: dict[int, list[Callable[[], object]]] = {}
+
+    def create(self, body_id: int) -> SqlLargeBody:
+        body = self._known[body_id] = SqlLargeBody(self, body_id, self.path(body_id))
+        return body
+
+    def stored(self, body_id: int, size: int) -> SqlLargeBody:
+        """The body of a message that was read from the database; nobody holds a new one."""
+        body = self._known.get(body_id)
+        if body is None or body.removed:
+            body = self._known[body_id] = SqlLargeBody(self, body_id, self.path(body_id), size, 0, absent=size > 0)
+        return body
+
+    def storing(self, body: LargeBody, session: int) -> Callable[[Connection], object]:
+        """What puts the pieces of ``body`` into the database, unless they are there; run where the database is written."""
+        assert isinstance(body, SqlLargeBody), "a large message's body must come from this store"
+        body.stored = True
+        if body.absent or not body.size:
+            return _nothing
+        self.flush()
+        return partial(self._store, body, body.size, session)
+
+    def read(self, body: FileLargeBody, offset: int, size: int) -> bytes:
+        if isinstance(body, SqlLargeBody) and body.absent:
+            if body.body_id not in self._coming:
+                self._coming[body.body_id] = []
+                self._bring(body)
+            raise NotYet(self._coming[body.body_id].append)
+        return super().read(body, offset, size)
+
+    def close(self) -> None:
+        super().close()
+        self._coming.clear()
+
+    def _remove(self, body: FileLargeBody) -> None:
+        if isinstance(body, SqlLargeBody) and body.absent:
+            return
+        super()._remove(body)
+
+    # --- steps of the writing and of the reading thread
+
+    def _store(self, body: SqlLargeBody, size: int, session: int, connection: Connection) -> None:
+        self._check()
+        if connection.rows(_HAS_BODY, (session, body.body_id)):
+            return
+        for number, offset in enumerate(range(0, size, PIECE_SIZE)):
+            data = self._files.read(body.path, offset, min(PIECE_SIZE, size - offset))
+            connection.run(_ADD_PIECE, (session, body.body_id, number, data))
+
+    def _fetch(self, body: SqlLargeBody) -> None:
+        file = self._files.open(body.path)
+        try:
+            for number, offset in enumerate(range(0, body.size, PIECE_SIZE)):
+                wanted = (self.session, body.body_id, number)
+                found = self._connections.read(lambda connection, wanted=wanted: connection.rows(_PIECE, wanted))  # type: ignore[misc]
+                if not found:
+                    return  # its message has been removed meanwhile
+                file.write(offset, bytes(found[0][0]))
+        finally:
+            file.close()
+
+    # --- on the loop
+
+    def _bring(self, body: SqlLargeBody) -> None:
+        self._reading.submit([partial(self._fetch, body)], partial(self._brought, body))
+
+    def _brought(self, body: SqlLargeBody, error: Exception | None) -> None:
+        if self.closed:
+            return
+        if isinstance(error, DatabaseAwayError):
+            self._call_later(self._pause, self._bring_again, body)
+            return
+        if error is not None:
+            self._failed(error)
+            return
+        body.absent = False
+        for function in self._coming.pop(body.body_id):
+            function()
+
+    def _bring_again(self, body: SqlLargeBody) -> None:
+        if not self.closed:
+            self._bring(body)
+
+
+def _nothing(connection: Connection) -> None: ...

@@ -1,0 +1,243 @@
+"""A queue's place in the rows of a folder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+from mqbroker.messaging.message.large_body import LargeBody
+from mqbroker.messaging.message.message import Message
+from mqbroker.messaging.ports import PagedMessage, PagedRows, PagePlace, PageReader
+from mqbroker.messaging.queues.scheduled import scheduled_time_of
+from mqbroker.storage.sql.rows import PIECE_ROWS, PageRow, Piece
+from mqbroker.storage.sql.schema import table
+
+if TYPE_CHECKING:
+    from mqbroker.storage.sql.bodies import SqlBodies
+    from mqbroker.storage.sql.folder import Share, SqlFolder
+    from mqbroker.storage.sql.rows import RowsRead
+
+_REMOVE_RANGE = (
+    "DELETE FROM {reference} WHERE session = ? AND queue = ? AND folder = ? AND place > ? AND place <= ? AND (paged = 1 OR place <= ?)"
+)
+_REMOVE_UNREFERENCED_RANGE = table(
+    "DELETE FROM {message} WHERE session = ? AND folder = ? AND place > ? AND place <= ? AND NOT EXISTS "
+    "(SELECT 1 FROM {reference} r WHERE r.session = {message}.session AND r.place = {message}.place)"
+)
+_REMOVE_UNNAMED_BODIES = table(
+    "DELETE FROM {body} WHERE session = ? AND NOT EXISTS "
+    "(SELECT 1 FROM {message} m WHERE m.session = {body}.session AND m.body = {body}.body)"
+)
+
+
+class Passage(NamedTuple):
+    """What a reader passes without reading it: ``statements`` settle it, and ``go_on`` moves the reader, at the commit."""
+
+    messages: int
+    more: bool
+    taken: list[PagedMessage]
+    statements: list[tuple[str, tuple[object, ...]]]
+    go_on: Callable[[], object]
+
+
+class Rows:
+    """What readers and scans of all folders share."""
+
+    def __init__(self, session: int, adopted: int, read: RowsRead, bodies: SqlBodies) -> None:
+        self.session = session
+        self.adopted = adopted
+        self.read = read
+        self.bodies = bodies
+
+    def message(self, folder: SqlFolder, row: PageRow) -> PagedMessage:
+        body = None if row.body is None else self.bodies.stored(row.body, row.body_size or 0)
+        address = folder.address if row.address is None else row.address
+        message = Message.read(bytes(row.buffer), row.headers, address, body)
+        message.store_state = PagePlace(folder, row.place)
+        return PagedMessage(message, row.deliveries, None if row.due < 0 else row.due)
+
+    def removal(self, folder: SqlFolder, queue_id: int, after: int, until: int, kept: set[int]) -> list[tuple[str, tuple[object, ...]]]:
+        """Statements that settle a range, but for the places in ``kept``."""
+        statement = _REMOVE_RANGE
+        if kept:
+            statement += f" AND place NOT IN ({', '.join(str(place) for place in sorted(kept))})"
+        return [
+            (table(statement), (self.session, queue_id, folder.address, after, until, self.adopted)),
+            (_REMOVE_UNREFERENCED_RANGE, (self.session, folder.address, after, until)),
+            (_REMOVE_UNNAMED_BODIES, (self.session,)),
+        ]
+
+
+class SqlPageReader:
+    """See :class:`mqbroker.messaging.ports.PageReader`."""
+
+    __slots__ = ("_folder", "_greatest", "_looks", "_queue_id", "_rows", "_share", "place")
+
+    def __init__(self, rows: Rows, folder: SqlFolder, queue_id: int, looks: bool = False) -> None:
+        self._rows = rows
+        self._folder = folder
+        self._queue_id = queue_id
+        self._looks = looks
+        self._share: Share = folder.share(queue_id)
+        self.place = self._share.place
+        self._greatest = 0
+        """The greatest message id before this place, as far as :meth:`unread_until` has passed messages."""
+
+    def read(self) -> list[PagedMessage] | None:
+        share = self._share
+        if share.unread <= 0:
+            return None
+        found = self._rows.read.piece(self._piece())
+        if not found:
+            return None
+        self.place = found[-1].place
+        messages = [self._rows.message(self._folder, row) for row in found if row.place not in share.early]
+        if not self._looks:
+            by_place = {row.place: row.durable for row in found}
+            for entry in messages:
+                self._take(entry.message, by_place[_place_of(entry.message)])
+            share.place = self.place
+            share.early = {place for place in share.early if place > self.place}
+            if share.unread > 0 and len(found) == PIECE_ROWS:
+                self._rows.read.ask(self._piece())
+        return messages
+
+    def look(self, other: PageReader | None = None) -> SqlPageReader:
+        if isinstance(other, SqlPageReader) and other.place >= self.place:
+            return other
+        reader = SqlPageReader(self._rows, self._folder, self._queue_id, looks=True)
+        reader.place = self.place
+        return reader
+
+    def scan(self) -> SqlPageScan:
+        return SqlPageScan(self._rows, self._folder, self._queue_id, self.place, self._greatest)
+
+    def take(self, message: Message) -> None:
+        place = _place_of(message)
+        self._share.early.add(place)
+        self._take(message, message.durable)
+
+    def passed(self, place: PagePlace) -> bool:
+        return place.page is self._folder and place.index <= self.place
+
+    def unread(self) -> Passage:
+        """Everything that can be read and was not."""
+        folder, share = self._folder, self._share
+        until, messages = folder.readable, share.unread
+        if not messages:
+            return Passage(0, False, [], [], _nothing)
+
+        def go_on() -> None:
+            self._go_to(until, messages, share.durable_unread)
+
+        return Passage(messages, False, [], self._rows.removal(folder, self._queue_id, self.place, until, share.early), go_on)
+
+    def unread_until(self, key: int) -> Passage:
+        """As :meth:`unread` for what a scan gives up to ``key``, and for one piece."""
+        share = self._share
+        if share.unread <= 0:
+            return Passage(0, False, [], [], _nothing)
+        found = self._rows.read.piece(self._piece())
+        passed: list[PageRow] = []
+        greatest = reached = self._greatest
+        more = len(found) == PIECE_ROWS
+        until = self.place
+        for row in found:
+            if row.place not in share.early:
+                greatest = max(greatest, Message.read(bytes(row.buffer), row.headers).message_id)
+                if greatest > key:
+                    more = False
+                    break
+                reached = greatest
+                passed.append(row)
+            until = row.place
+        if until == self.place:
+            return Passage(0, False, [], [], _nothing)
+        taken = [self._rows.message(self._folder, row) for row in passed if _is_scheduled(row)]
+        kept = share.early | {_place_of(entry.message) for entry in taken}
+        messages = len(passed) - len(taken)
+        durable = sum(row.durable for row in passed if not _is_scheduled(row))
+
+        def go_on() -> None:
+            for entry in taken:
+                self.take(entry.message)
+            self._go_to(until, messages, durable)
+            self._greatest = max(self._greatest, reached)
+
+        return Passage(messages, more, taken, self._rows.removal(self._folder, self._queue_id, self.place, until, kept), go_on)
+
+    def _piece(self) -> Piece:
+        return Piece(self._queue_id, self._folder.address, self.place, self._folder.readable)
+
+    def _go_to(self, place: int, messages: int, durable: int) -> None:
+        share = self._share
+        self.place = share.place = place
+        share.unread -= messages
+        share.durable_unread -= durable
+        share.early = {each for each in share.early if each > place}
+        self._folder.check()
+
+    def _take(self, message: Message, durable: int) -> None:
+        if message.large is not None and not message.references:
+            message.large.hold()
+        self._folder.take(self._queue_id, bool(durable))
+
+
+class SqlPageScan:
+    """See :class:`mqbroker.messaging.ports.PageScan`."""
+
+    __slots__ = ("_folder", "_greatest", "_place", "_queue_id", "_rows", "_share")
+
+    def __init__(self, rows: Rows, folder: SqlFolder, queue_id: int, place: int, greatest: int) -> None:
+        self._rows = rows
+        self._folder = folder
+        self._queue_id = queue_id
+        self._share = folder.share(queue_id)
+        self._place = place
+        self._greatest = greatest
+
+    def copy(self) -> SqlPageScan:
+        return SqlPageScan(self._rows, self._folder, self._queue_id, self._place, self._greatest)
+
+    def read(self, after: int = 0) -> PagedRows | None:
+        folder = self._folder
+        if self._place >= folder.readable:
+            return None
+        found = self._rows.read.piece(Piece(self._queue_id, folder.address, self._place, folder.readable))
+        if not found:
+            return None
+        self._place = found[-1].place
+        rows = PagedRows([], [], [], {}, {}, {})
+        for row in found:
+            if row.place not in self._share.early:
+                self._add(rows, row)
+        return rows
+
+    def _add(self, rows: PagedRows, row: PageRow) -> None:
+        buffer = bytes(row.buffer)
+        number = len(rows.ids)
+        identity = Message.read(buffer, row.headers).message_id
+        self._greatest = max(self._greatest, identity)
+        rows.keys.append(self._greatest)
+        rows.ids.append(identity)
+        rows.buffers.append(buffer)
+        if row.deliveries:
+            rows.counts[number] = row.deliveries
+        if row.body is not None:
+            body: LargeBody = self._rows.bodies.stored(row.body, row.body_size or 0)
+            rows.bodies[number] = body
+        if _is_scheduled(row):
+            rows.scheduled[number] = (PagePlace(self._folder, row.place), row.due)
+
+
+def _is_scheduled(row: PageRow) -> bool:
+    return row.due > 0 or (row.due < 0 and bool(scheduled_time_of(Message.read(bytes(row.buffer), row.headers))))
+
+
+def _place_of(message: Message) -> int:
+    state = message.store_state
+    assert isinstance(state, PagePlace)
+    return state.index
+
+
+def _nothing() -> None: ...

@@ -1,0 +1,71 @@
+"""The tables, and their version.
+
+=====================  ================================================================================================================
+version                the version of the tables
+ids                    the next number that nobody has drawn
+session                a broker's data: who owns them now, the epoch of that ownership, and the number of its last transaction
+address, queue         definitions, as the records of the bindings have them (JSON)
+setting                what management has set
+message                a message: its bytes, its place in the order, the folder of pages it belongs to, its branch (0 = it counts)
+reference              a message on a queue: deliveries, the time of delivery (-1 = the message's own), whether it survives a restart
+body                   the bodies of large messages, in pieces
+duplicate, branch      duplicate ids and prepared branches
+=====================  ================================================================================================================
+
+``place`` orders the messages of a session, and names a message in other tables.
+"""
+
+from __future__ import annotations
+
+from mqbroker.storage.sql.database import Connection, Database, DatabaseError, transaction
+
+VERSION = 1
+
+PREFIX = "mqbroker_"
+
+_TABLES = (
+    "version (version {number} NOT NULL)",
+    "ids (next_id {number} NOT NULL)",
+    "session (session {number} NOT NULL PRIMARY KEY, node_id TEXT NOT NULL, owner TEXT NOT NULL, epoch {number} NOT NULL, "
+    "batch {number} NOT NULL)",
+    "address (session {number} NOT NULL, id {number} NOT NULL, value TEXT NOT NULL, PRIMARY KEY (session, id))",
+    "queue (session {number} NOT NULL, id {number} NOT NULL, value TEXT NOT NULL, PRIMARY KEY (session, id))",
+    "setting (session {number} NOT NULL, kind TEXT NOT NULL, name TEXT NOT NULL, value TEXT NOT NULL, PRIMARY KEY (session, kind, name))",
+    "message (session {number} NOT NULL, place {number} NOT NULL, folder TEXT NOT NULL, address TEXT, headers {number} NOT NULL, "
+    "buffer {binary} NOT NULL, durable {number} NOT NULL, branch {number} NOT NULL, body {number}, body_size {number}, "
+    "PRIMARY KEY (session, place))",
+    "reference (session {number} NOT NULL, queue {number} NOT NULL, place {number} NOT NULL, folder TEXT NOT NULL, "
+    "paged {number} NOT NULL, durable {number} NOT NULL, deliveries {number} NOT NULL, due {number} NOT NULL, "
+    "PRIMARY KEY (session, queue, place))",
+    "body (session {number} NOT NULL, body {number} NOT NULL, piece {number} NOT NULL, data {binary} NOT NULL, "
+    "PRIMARY KEY (session, body, piece))",
+    "duplicate (session {number} NOT NULL, record {number} NOT NULL, cache TEXT NOT NULL, size {number} NOT NULL, ids {binary} NOT NULL, "
+    "PRIMARY KEY (session, record))",
+    "branch (session {number} NOT NULL, branch {number} NOT NULL, record {binary} NOT NULL, PRIMARY KEY (session, branch))",
+)
+_INDEXES = (
+    "reference_place ON {prefix}reference (session, place)",
+    "message_body ON {prefix}message (session, body) WHERE body IS NOT NULL",
+    "message_branch ON {prefix}message (session, branch) WHERE branch <> 0",
+)
+
+
+def table(statement: str) -> str:
+    """A statement with the names of the tables in the place of ``{message}`` and so on."""
+    names = {each.split(" ", 1)[0]: PREFIX + each.split(" ", 1)[0] for each in _TABLES}
+    return statement.format_map(names)
+
+
+def prepare(database: Database, connection: Connection) -> None:
+    """Make the tables of a database that has none.  Raises DatabaseError for those of another version."""
+    with transaction(connection):
+        for each in _TABLES:
+            connection.run(f"CREATE TABLE IF NOT EXISTS {PREFIX}{each.format(number=database.number, binary=database.binary)}")
+        for each in _INDEXES:
+            connection.run(f"CREATE INDEX IF NOT EXISTS {PREFIX}{each.format(prefix=PREFIX)}")
+        found = connection.rows(table("SELECT version FROM {version}"))
+        if not found:
+            connection.run(table("INSERT INTO {version} (version) VALUES (?)"), (VERSION,))
+            connection.run(table("INSERT INTO {ids} (next_id) VALUES (1)"))
+        elif found[0][0] != VERSION:
+            raise DatabaseError(f"{database.name}: its tables have version {found[0][0]}; this broker reads and writes version {VERSION}")

@@ -1,0 +1,111 @@
+"""A PostgreSQL server of the tests: Debian's package, as an ordinary user, on a port of loopback that the system chooses."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import socket
+import subprocess
+import tempfile
+import uuid
+from pathlib import Path
+from unittest import SkipTest
+
+from mqbroker.process.postgresql import PostgresqlDatabase
+
+START_SECONDS = 60
+TIMEOUT_MS = 5000
+
+
+def programs() -> Path | None:
+    """The folder with the server's programs; None where they are not installed."""
+    found = shutil.which("initdb")
+    if found is not None:
+        return Path(found).resolve().parent
+    installed = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: int(path.parts[-3]))
+    return installed[-1].parent if installed else None
+
+
+def refuse_without() -> None:
+    """Raises SkipTest where PostgreSQL is not installed, and with ``CI=true`` AssertionError."""
+    if programs() is not None:
+        return
+    text = "PostgreSQL is not installed (Debian: apt-get install postgresql)"
+    if os.environ.get("CI", "").lower() == "true":
+        raise AssertionError(f"{text}, and CI=true demands it")
+    raise SkipTest(text)
+
+
+class PostgresqlServer:
+    """A server with its data in a new folder.  Raises CalledProcessError when it does not start."""
+
+    def __init__(self) -> None:
+        folder = programs()
+        assert folder is not None, "PostgreSQL is not installed"
+        self._programs = folder
+        self._folder = Path(tempfile.mkdtemp(prefix="mqbroker-postgresql-"))
+        self._user = _ordinary_user()
+        if self._user is not None:
+            shutil.chown(self._folder, self._user)
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port: int = probe.getsockname()[1]
+        data = self._folder / "data"
+        self._run("initdb", "-D", str(data), "-U", "tests", "-A", "trust", "--no-sync", "-E", "UTF8", "--locale", "C")
+        self.start()
+
+    def start(self) -> None:
+        settings = f"-p {self.port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={self._folder} -c max_connections=50"
+        self._run(
+            "pg_ctl",
+            "-D",
+            str(self._folder / "data"),
+            "-l",
+            str(self._folder / "log"),
+            "-w",
+            "-t",
+            str(START_SECONDS),
+            "-o",
+            settings,
+            "start",
+        )
+
+    def stop(self, mode: str = "fast") -> None:
+        """``immediate`` as a crash."""
+        self._run("pg_ctl", "-D", str(self._folder / "data"), "-m", mode, "-w", "stop")
+
+    def close(self) -> None:
+        self.stop("immediate")
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def database(self, timeout: int = TIMEOUT_MS) -> PostgresqlDatabase:
+        """A new, empty database."""
+        name = f"mq{uuid.uuid4().hex}"
+        connection = PostgresqlDatabase(self.place("postgres"), "tests", None, timeout).connect()
+        connection.run(f"CREATE DATABASE {name}")
+        connection.close()
+        return PostgresqlDatabase(self.place(name), "tests", None, timeout)
+
+    def database_again(self, database: PostgresqlDatabase, timeout: int) -> PostgresqlDatabase:
+        """The same one with another time limit."""
+        return PostgresqlDatabase(self.place(database.name.rpartition("/")[2]), "tests", None, timeout)
+
+    def place(self, name: str) -> dict[str, str]:
+        return {"host": "127.0.0.1", "port": str(self.port), "dbname": name}
+
+    def _run(self, program: str, *arguments: str) -> None:
+        command = [str(self._programs / program), *arguments]
+        subprocess.run(command, check=True, capture_output=True, timeout=2 * START_SECONDS, user=self._user, cwd=self._folder)
+
+
+def _ordinary_user() -> str | None:
+    """PostgreSQL does not run as root; None: this process is an ordinary user already."""
+    if os.getuid():
+        return None
+    for name in ("postgres", "nobody"):
+        try:
+            return pwd.getpwnam(name).pw_name
+        except KeyError:
+            continue
+    raise RuntimeError("PostgreSQL needs an ordinary user, and there is neither postgres nor nobody")

@@ -1,0 +1,28 @@
+"""URLs of databases."""
+
+from __future__ import annotations
+
+from unittest import TestCase
+
+from mqbroker.config.model.database import DatabaseStoreConfiguration
+
+
+class UrlTests(TestCase):
+    def test_what_can_be_used(self) -> None:
+        for url in ("jdbc:sqlite:data/x.db", "jdbc:postgresql://h/mq", "jdbc:PostgreSQL://h:1/mq?sslmode=require"):
+            self.assertIsNone(DatabaseStoreConfiguration(url).problem())
+
+    def test_what_cannot_is_named(self) -> None:
+        for url, expected in (
+            ("jdbc:derby:/x;create=true", "Derby.*jdbc:sqlite:"),
+            ("jdbc:oracle:thin:@h:1521:x", "oracle is not supported"),
+            ("postgresql://h/x", "no such URL"),
+            ("jdbc:sqlite:", "needs the name of a file"),
+            ("jdbc:sqlite::memory:", "nothing would be kept"),
+            ("jdbc:postgresql://h:5432", "the database is missing"),
+        ):
+            with self.subTest(url=url):
+                self.assertRegex(DatabaseStoreConfiguration(url).problem() or "", expected)
+
+    def test_a_password_is_not_shown(self) -> None:
+        self.assertNotIn("secret", repr(DatabaseStoreConfiguration("jdbc:postgresql://h/mq", "u", "secret")))

@@ -1,0 +1,41 @@
+"""The databases that a configuration names."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from unittest import TestCase
+
+from mqbroker.config.model.database import DatabaseStoreConfiguration
+from mqbroker.process.databases import make_database
+
+
+class DatabaseTests(TestCase):
+    def setUp(self) -> None:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.base = Path(folder.name)
+
+    def make(self, url: str, mounts: str = "", **others: str) -> object:
+        return make_database(DatabaseStoreConfiguration(url, **others), self.base, mounts)  # type: ignore[arg-type]
+
+    def test_sqlite_makes_its_folder(self) -> None:
+        self.make("jdbc:sqlite:data/one.db?busy_timeout=5")
+        self.assertTrue((self.base / "data").is_dir())
+
+    def test_postgresql(self) -> None:
+        from mqbroker.process.postgresql import PostgresqlDatabase
+
+        database = self.make("jdbc:postgresql://db.example:6000/mq?user=u&password=secret&sslmode=require", user="other")
+        assert isinstance(database, PostgresqlDatabase)
+        self.assertEqual(database.name, "postgresql://db.example:6000/mq")
+        self.assertNotIn("secret", repr(database.name))
+        self.assertEqual((database._user, database._password), ("other", "secret"))
+        self.assertEqual(database._place["sslmode"], "require")
+        plain = self.make("jdbc:postgresql:///mq")
+        assert isinstance(plain, PostgresqlDatabase)
+        self.assertEqual(plain.name, "postgresql://localhost:5432/mq")
+
+    def test_sqlite_on_a_network_file_system(self) -> None:
+        with self.assertRaisesRegex(ValueError, "lies on nfs4.*PostgreSQL"):
+            self.make("jdbc:sqlite:data/one.db", f"server:/x {self.base} nfs4 rw 0 0\n")

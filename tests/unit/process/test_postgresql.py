@@ -1,0 +1,45 @@
+"""PostgreSQL's errors, in the words of the store; the rest needs a server (tests/integration/storage/test_postgresql.py)."""
+
+from __future__ import annotations
+
+from unittest import TestCase
+
+import psycopg
+
+from mqbroker.process.postgresql import PostgresqlConnection, PostgresqlDatabase
+from mqbroker.storage.sql.database import DatabaseAwayError, DatabaseError
+
+
+class Refusing:
+    """A connection of the driver that raises."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+        self.statements: list[str] = []
+
+    def execute(self, statement: str, parameters: object) -> object:
+        self.statements.append(statement)
+        raise self.error
+
+    def rollback(self) -> None:
+        raise self.error
+
+
+class PostgresqlTests(TestCase):
+    def test_a_lost_connection_is_a_database_that_is_away(self) -> None:
+        connection = PostgresqlConnection(Refusing(psycopg.OperationalError("server closed\nthe connection")), "db")  # type: ignore[arg-type]
+        with self.assertRaisesRegex(DatabaseAwayError, "db: server closed; the connection"):
+            connection.rows("SELECT 1")
+        connection.rollback()
+
+    def test_a_refusal_is_final(self) -> None:
+        driver = Refusing(psycopg.errors.UndefinedTable("no such table"))
+        with self.assertRaisesRegex(DatabaseError, "no such table"):
+            PostgresqlConnection(driver, "db").run("DELETE FROM t WHERE x = ? AND y = ?", (1, 2))  # type: ignore[arg-type]
+        self.assertEqual(driver.statements, ["DELETE FROM t WHERE x = %s AND y = %s"])
+
+    def test_nobody_listens(self) -> None:
+        database = PostgresqlDatabase({"host": "127.0.0.1", "port": "1", "dbname": "mq"}, "u", "secret", 500)
+        with self.assertRaises(DatabaseAwayError) as caught:
+            database.connect()
+        self.assertNotIn("secret", str(caught.exception))

@@ -1,0 +1,94 @@
+"""Bodies of large messages in a database."""
+
+from __future__ import annotations
+
+from unittest import TestCase
+
+from mqbroker.messaging.message.message import Message
+from mqbroker.messaging.message.not_yet import NotYet
+from mqbroker.storage.sql import bodies
+from mqclient.wire.message import CoreMessage
+from tests.unit.storage.sql.support import SqlRig
+from tests.unit.storage.support import LARGE
+
+CONTENT = bytes(range(256)) * 40
+
+
+class BodyTests(TestCase):
+    def setUp(self) -> None:
+        patch = bodies.PIECE_SIZE
+        bodies.PIECE_SIZE = 1000
+        self.addCleanup(setattr, bodies, "PIECE_SIZE", patch)
+        self.rig = SqlRig(self.addCleanup, late=True)
+        self.rig.start()
+        self.queue_id = self.rig.queue()
+
+    def store(self) -> Message:
+        store = self.rig.store
+        body = store.create_large_body(store.next_id())
+        body.append(CONTENT)
+        body.complete()
+        message = Message.of(CoreMessage(address="a", message_id=store.next_id(), durable=True), body)
+        batch = store.begin()
+        batch.add_message(message, [self.queue_id])
+        store.commit(batch)
+        body.release()
+        self.rig.settle()
+        return message
+
+    def pieces(self) -> int:
+        return len(self.rig.ask("SELECT piece FROM mqbroker_body"))
+
+    def test_pieces_come_with_the_message_and_go_with_it(self) -> None:
+        message = self.store()
+        self.assertEqual(self.pieces(), 11)
+        batch = self.rig.store.begin()
+        batch.acknowledge(self.queue_id, message)
+        self.rig.store.commit(batch)
+        self.rig.settle()
+        self.assertEqual(self.pieces(), 0)
+
+    def test_a_body_is_brought_from_the_database_and_only_its_reader_waits(self) -> None:
+        self.store()
+        self.rig.kill()
+        self.assertEqual(self.rig.disk.list(LARGE), ["server.lock", "serverlock.1"])
+        pager = self.rig.store.pager
+        assert pager is not None
+        [entry] = self._read()
+        large = entry.large
+        assert large is not None
+        with self.assertRaises(NotYet) as caught:
+            large.read(0, 10)
+        came: list[bytes] = []
+        caught.exception.when_there(lambda: came.append(large.read(5, 1500)))
+        self.assertEqual(came, [])
+        self.rig.settle()
+        self.assertEqual(came, [CONTENT[5:1505]])
+        self.assertEqual(large.read(len(CONTENT) - 3, 10), CONTENT[-3:])
+
+    def test_two_messages_share_a_body(self) -> None:
+        message = self.store()
+        store = self.rig.store
+        copy = message.duplicate(store.next_id())
+        batch = store.begin()
+        batch.add_message(copy, [self.queue_id])
+        batch.acknowledge(self.queue_id, message)
+        store.commit(batch)
+        self.rig.settle()
+        self.assertEqual(self.pieces(), 11)
+        batch = store.begin()
+        batch.acknowledge(self.queue_id, copy)
+        store.commit(batch)
+        self.rig.settle()
+        self.assertEqual(self.pieces(), 0)
+
+    def _read(self) -> list[Message]:
+        pager = self.rig.store.pager
+        assert pager is not None
+        reader = pager.folder("a").reader(self.queue_id)
+        for _ in range(3):
+            try:
+                return [entry.message for entry in reader.read() or ()]
+            except NotYet:
+                self.rig.settle()
+        raise AssertionError("the piece has not come")

@@ -1,0 +1,88 @@
+"""A queue's place in the rows of a folder."""
+
+from __future__ import annotations
+
+from unittest import TestCase
+
+from mqbroker.messaging.ports import PagePlace
+from mqbroker.storage.sql.rows import PIECE_ROWS
+from mqclient.wire.message import KEY_SCHEDULED_DELIVERY
+from mqclient.wire.properties import LONG
+from tests.unit.storage.sql.paged import PagedTestCase, body_of
+
+
+class ReaderTests(PagedTestCase, TestCase):
+    def test_order_and_end(self) -> None:
+        self.page(PIECE_ROWS + 5)
+        found = []
+        while (piece := self.reader.read()) is not None:
+            found += [body_of(entry.message) for entry in piece]
+        self.assertEqual(found, self.bodies)
+
+    def test_a_look_takes_nothing(self) -> None:
+        self.page(3)
+        look = self.reader.look()
+        self.assertEqual(len(look.read() or ()), 3)
+        self.assertEqual(self.folder.remaining(self.queue_id), 3)
+        self.assertIs(self.reader.look(look), look)
+        self.assertEqual(len(self.reader.read() or ()), 3)
+
+    def test_what_was_taken_early_is_not_read_again(self) -> None:
+        self.page(3)
+        [_, second, _] = [entry.message for entry in self.reader.look().read() or ()]
+        place = second.store_state
+        assert isinstance(place, PagePlace)
+        self.assertFalse(self.reader.passed(place))
+        self.reader.take(second)
+        self.assertEqual([body_of(entry.message) for entry in self.reader.read() or ()], [self.bodies[0], self.bodies[2]])
+        self.assertTrue(self.reader.passed(place))
+
+    def test_everything_unread_is_passed_but_for_what_was_taken(self) -> None:
+        self.page(4)
+        taken = [entry.message for entry in self.reader.look().read() or ()][2]
+        self.reader.take(taken)
+        batch = self.rig.store.begin()
+        self.assertEqual(batch.acknowledge_unread(self.reader), 3)
+        self.rig.store.commit(batch)
+        self.rig.settle()
+        self.assertIsNone(self.reader.read())
+        self.restart()
+        self.assertEqual([body_of(entry.message) for entry in self.reader.read() or ()], [self.bodies[2]])
+
+    def test_a_scan_gives_rows_and_takes_nothing(self) -> None:
+        messages = self.page(3)
+        self.page(1, properties={KEY_SCHEDULED_DELIVERY: (LONG, 5)})
+        scan = self.reader.scan()
+        copy = scan.copy()
+        rows = scan.read()
+        assert rows is not None
+        self.assertEqual(rows.ids[:3], [message.message_id for message in messages])
+        self.assertEqual((rows.keys, list(rows.scheduled)), (rows.ids, [3]))
+        self.assertIsNone(scan.read())
+        again = copy.read()
+        assert again is not None
+        self.assertEqual(again.ids, rows.ids)
+
+    def test_passing_up_to_a_key_leaves_scheduled_messages_to_the_queue(self) -> None:
+        first = self.page(1)
+        [scheduled] = self.page(1, properties={KEY_SCHEDULED_DELIVERY: (LONG, 5)})
+        [third] = self.page(1)
+        [last] = self.page(1)
+        batch = self.rig.store.begin()
+        messages, more, taken = batch.acknowledge_until(self.reader, third.message_id)
+        self.assertEqual((messages, more, [entry.message.message_id for entry in taken]), (2, False, [scheduled.message_id]))
+        self.rig.store.commit(batch)
+        self.rig.settle()
+        self.assertEqual([entry.message.message_id for entry in self.reader.read() or ()], [last.message_id])
+        self.assertEqual(len(first), 1)
+        self.assertEqual(self.rig.ask("SELECT COUNT(*) FROM mqbroker_reference"), [(2,)])
+
+    def test_counts_and_times_are_kept(self) -> None:
+        self.page(1)
+        [entry] = self.reader.read() or ()
+        batch = self.rig.store.begin()
+        batch.delivery_count(self.queue_id, entry.message, 4)
+        self.rig.store.commit(batch)
+        self.restart()
+        [found] = self.reader.read() or ()
+        self.assertEqual((found.delivery_count, found.scheduled), (4, None))
