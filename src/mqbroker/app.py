@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from mqbroker.server.observation.metrics import MetricsSource
     from mqbroker.server.server import Server
     from mqbroker.server.transport.acceptor import Acceptor, ConnectingServer
+    from mqbroker.storage.sql.database import Database
     from mqclient.core.runtime import Runtime
 
 log = Logger(namespace="mqbroker")
@@ -123,7 +124,21 @@ class Broker:
             memory_default=default_global_max_size,
             version=__version__,
             network=self._network,
+            database=self._database(),
         )
+
+    def _database(self) -> Database | None:
+        """Raises :class:`StartError`."""
+        configuration = self.configuration.database_store
+        if configuration is None:
+            return None
+        from mqbroker.process.databases import make_database
+        from mqbroker.process.mounts import read_mounts
+
+        try:
+            return make_database(configuration, self.settings.base, read_mounts())
+        except ValueError as error:
+            raise StartError(str(error)) from error
 
     def _network_watch(self) -> NetworkWatch | None:
         """Raises :class:`StartError`."""

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from mqbroker.config.instance.broker_settings import BrokerSettings
     from mqbroker.server.observation.metrics import MetricsSource
     from mqbroker.server.transport.acceptor import Acceptor, ConnectingServer
+    from mqbroker.storage.sql.database import Database
     from mqclient.core.runtime import Runtime
 
 
@@ -109,6 +110,7 @@ class Parts:
     ``make_pages`` those to health and metrics.  ``registrar`` agrees to definitions and to names that are taken.  ``memory_default`` is the
     ``global-max-size`` in bytes of a configuration without one.  ``loop_lag_ms`` tells how long the event loop let others wait; None =
     nobody watches it.  ``network`` watches the network; None = the configuration does not ask for that.
+    ``database`` is the one in which messages are kept; None = in files.
     """
 
     clock: Clock
@@ -131,3 +133,4 @@ class Parts:
     memory_default: Callable[[], int]
     version: str
     network: NetworkWatch | None = None
+    database: Database | None = None

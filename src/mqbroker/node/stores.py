@@ -4,18 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mqbroker.config.instance.broker_settings import BrokerSettings
 from mqbroker.messaging.ports import Store
 from mqbroker.node.parts import Parts
+from mqbroker.storage.disk.claim import OwnFolder
 from mqbroker.storage.disk.diskwriter import DiskWriter
 from mqbroker.storage.files.filestore import FileStore
 from mqbroker.storage.settings import StoreSettings
+
+if TYPE_CHECKING:
+    from mqbroker.storage.sql.database import Database
 
 
 def make_store(settings: BrokerSettings, parts: Parts, new_writer: Callable[[], DiskWriter], failed: Callable[[str], object]) -> Store:
     """See :class:`~mqbroker.node.parts.StoreFactory`."""
     configuration = settings.configuration
+    if configuration.persistence_enabled and parts.database is not None:
+        return _database_store(parts.database, settings, parts, new_writer, failed)
     if configuration.persistence_enabled:
         folders, writer = store_settings(settings), new_writer()
         file_system = parts.activation.files(parts.file_system, folders)
@@ -27,6 +34,18 @@ def make_store(settings: BrokerSettings, parts: Parts, new_writer: Callable[[], 
     if not settings.large_bodies_in_memory:
         bodies = parts.file_system, str(settings.base / configuration.large_messages_directory), new_writer()
     return MemoryStore(parts.entropy, bodies, failed)
+
+
+def _database_store(
+    database: Database, settings: BrokerSettings, parts: Parts, new_writer: Callable[[], DiskWriter], failed: Callable[[str], object]
+) -> Store:
+    from mqbroker.storage.sql.sqlstore import SqlStore
+
+    folders, writer = store_settings(settings), new_writer()
+    parts.file_system.make_directory(folders.node_directory)
+    claim = OwnFolder(parts.file_system, folders.node_directory)
+    bodies = folders.large_messages_directory
+    return SqlStore(database, parts.file_system, bodies, writer, new_writer(), parts.clock, parts.entropy, claim, failed)
 
 
 def store_settings(settings: BrokerSettings) -> StoreSettings:
@@ -56,8 +75,13 @@ def store_settings(settings: BrokerSettings) -> StoreSettings:
 
 
 def written_folders(settings: BrokerSettings) -> list[str]:
-    """The folders that a broker with persistence writes to; that of the journal comes first."""
+    """The folders that a broker with persistence writes to; that of the journal comes first.
+
+    With a database that is only the one in which bodies of large messages come in.
+    """
     configuration = settings.configuration
+    if configuration.database_store is not None:
+        return [str(settings.base / configuration.large_messages_directory)]
     names = (
         configuration.journal_directory,
         configuration.paging_directory,

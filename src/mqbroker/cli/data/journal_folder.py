@@ -98,6 +98,10 @@ def _folders_of(file: Path | None, instance: Path | None) -> DataFolders:
             resolve_paths(configuration, str((instance or Path()).absolute()), str(file.parent.absolute()), read)
     except (ConfigurationError, OSError) as error:
         raise CommandError(str(error)) from error
+    if configuration.database_store is not None:
+        raise BadUsage(
+            "this broker keeps its messages in a database, and this command reads files; `mqbroker data imp` takes what it exports"
+        )
     lock = configuration.node_manager_lock_directory
     return DataFolders(
         Path(configuration.journal_directory),

@@ -17,12 +17,13 @@ from mqbroker.cli.options import together
 from mqbroker.cli.start.instance_files import InstanceSettings, instance_files, parse_destinations
 from mqbroker.cli.status import BadUsage, CommandError
 from mqbroker.config.model.configuration import Configuration
+from mqbroker.config.model.database import DatabaseStoreConfiguration
 from mqbroker.messaging.routing.remote import LoadBalancing
 
 _NOT_YET: Final = {
-    "jdbc": "a database store is",
     "journal_retention": "journal retention is",
 }
+SQLITE_URL: Final = "jdbc:sqlite:data/mqbroker.db"
 _JAVA_FLAGS: Final = (
     "--cygwin",
     "--linux",
@@ -46,6 +47,14 @@ _JAVA_VALUES: Final = (
     "--java-memory",
     "--java-options",
     "--java-utility-options",
+    "--jdbc-bindings-table-name",
+    "--jdbc-driver-class-name",
+    "--jdbc-large-message-table-name",
+    "--jdbc-lock-expiration",
+    "--jdbc-lock-renew-period",
+    "--jdbc-message-table-name",
+    "--jdbc-node-manager-table-name",
+    "--jdbc-page-store-table-name",
     "--journal-device-block-size",
     "--journal-max-io",
     "--ssl-key",
@@ -128,6 +137,15 @@ _options_not_yet = together(
 @click.option("--backup", is_flag=True, help="With --shared-store or --replicated: be the backup. Default: be the primary.")
 @click.option("--slave", is_flag=True, hidden=True)
 @click.option("--failover-on-shutdown", is_flag=True, help="With --shared-store: another broker goes on also after an orderly stop.")
+@click.option("--jdbc", is_flag=True, help="Keep messages in a database instead of files.")
+@click.option(
+    "--jdbc-connection-url",
+    metavar="URL",
+    default=SQLITE_URL,
+    show_default=True,
+    help="With --jdbc: which database; jdbc:postgresql://host:port/database for PostgreSQL.",
+)
+@click.option("--jdbc-network-timeout", type=click.IntRange(1), default=20000, show_default=True, help="With --jdbc: ms for a statement.")
 @click.option(
     "--ping",
     metavar="ADDRESS",
@@ -213,6 +231,7 @@ def _settings(directory: Path, options: dict[str, Any]) -> InstanceSettings:
         "datasync": not options["no_fsync"],
         "journal_type": options["journal_type"] or "NIO",
         "ping": _pinged(options["ping"]),
+        "database": _database(options),
         "full_policy": "PAGE" if options["paging"] else "BLOCK",
         "cluster_user": cluster_user,
         "cluster_password": cluster_password,
@@ -236,6 +255,21 @@ def _check_pair(options: Mapping[str, Any]) -> None:
         raise BadUsage("--failover-on-shutdown is for brokers with --shared-store")
     if options["disable_persistence"] and (shared or replicated):
         raise BadUsage("--disable-persistence: without data on disk there is nothing that another broker could go on with")
+
+
+def _database(options: Mapping[str, Any]) -> tuple[str, int] | None:
+    """URL and time limit (ms) of ``--jdbc``.  Raises BadUsage for a database that cannot be used."""
+    if not options["jdbc"]:
+        return None
+    url, timeout = options["jdbc_connection_url"], options["jdbc_network_timeout"]
+    problem = DatabaseStoreConfiguration(url, network_timeout=timeout).problem()
+    if problem is not None:
+        raise BadUsage(f"--jdbc-connection-url: {problem}")
+    if options["disable_persistence"]:
+        raise BadUsage("--jdbc: with --disable-persistence nothing is kept")
+    if options["shared_store"] or options["replicated"]:
+        raise BadUsage("--jdbc: primaries and backups on one database are not there yet")
+    return url, timeout
 
 
 def _java_words(options: Mapping[str, Any]) -> list[str]:

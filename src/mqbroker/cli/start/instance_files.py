@@ -73,6 +73,8 @@ class InstanceSettings:
     failover_on_shutdown: bool
     ping: str
     """Hosts with commas between; empty = the network is not checked."""
+    database: tuple[str, int] | None
+    """The URL of the database in which messages are kept, and ms that a statement may take; None = in files."""
     salt: bytes
     python: str
     java_properties: Sequence[str] = ()
@@ -127,6 +129,16 @@ def _flag(value: bool) -> str:
     return "true" if value else "false"
 
 
+def _database_store(url: str, timeout: int) -> str:
+    return f"""      <store>
+         <database-store>
+            <jdbc-connection-url>{escape(url)}</jdbc-connection-url>
+            <jdbc-network-timeout>{timeout}</jdbc-network-timeout>
+         </database-store>
+      </store>
+"""
+
+
 def _broker_xml(settings: InstanceSettings) -> str:
     data = escape(settings.data.rstrip("/"))
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
@@ -140,6 +152,8 @@ def _broker_xml(settings: InstanceSettings) -> str:
         optional += f"      <cluster-password>{escape(settings.cluster_password)}</cluster-password>\n"
     if settings.ping:
         optional += _network_check(settings.ping)
+    if settings.database is not None:
+        optional += _database_store(*settings.database)
     return f"""<?xml version="1.0" encoding="UTF-8"?>
 <configuration xmlns="urn:activemq" xmlns:xi="http://www.w3.org/2001/XInclude">
    <core xmlns="urn:activemq:core">

@@ -74,6 +74,10 @@ class _Assembly:
             self._grouping_handler(content)
         for content in self._core.all("ha-policy"):
             self._ha_policy(content)
+        policy = self._configuration.shared_store or self._configuration.replication
+        if self._configuration.database_store is not None and policy is not None:
+            place = next(content.place for content in self._core.all("ha-policy"))
+            self._error(place, "<ha-policy> with a <database-store>: primaries and backups on one database are not there yet")
         self._warn_about_addresses()
         self._warn_about_credentials()
         self._warn_about_acceptors()

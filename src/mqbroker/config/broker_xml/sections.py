@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import fields
 from typing import Any
 
 from mqbroker.config.broker_xml.reader import Content
@@ -10,6 +11,7 @@ from mqbroker.config.broker_xml.transports import Unmask, read_transport
 from mqbroker.config.model.address_settings import ANYCAST, MULTICAST
 from mqbroker.config.model.blocks import OLD_PERMISSIONS, PERMISSIONS
 from mqbroker.config.model.configuration import AddressConfiguration, Configuration, MetricsConfiguration, QueueConfiguration, ResourceLimit
+from mqbroker.config.model.database import DatabaseStoreConfiguration
 from mqbroker.config.model.matching import HierarchicalRepository, Wildcards
 from mqbroker.config.problems import Findings, did_you_mean
 from mqclient.urls import TransportUri
@@ -48,8 +50,22 @@ class _Sections:
                 configuration.address_settings[match] = {name: value for name, value in setting.values.items() if name != "match"}
         for address in self._core.all("addresses", "address"):
             self._address(address)
+        for content in self._core.all("store", "database-store"):
+            self._database_store(content)
         self._metrics()
         self._broker_plugins()
+
+    def _database_store(self, content: Content) -> None:
+        names = {entry.name for entry in fields(DatabaseStoreConfiguration)}
+        values = {name: value for name, value in content.values.items() if name in names and value is not None}
+        if "url" not in values:
+            return  # the missing element was reported
+        if "password" in values:
+            values["password"] = self._unmask(values["password"], *content.at("password"))
+        configuration = self._configuration.database_store = DatabaseStoreConfiguration(**values)
+        problem = configuration.problem()
+        if problem is not None:
+            self._findings.error(*content.at("url"), f"<jdbc-connection-url>: {problem}")
 
     def _wildcards(self, content: Content) -> None:
         wildcards = Wildcards(**content.values)

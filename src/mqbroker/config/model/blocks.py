@@ -214,19 +214,40 @@ BROKER_PLUGINS = Block(
     ),
 )
 
+JDBC_TABLES = ("message", "bindings", "large-message", "page-store", "node-manager-store")
+OWN_TABLES = "the tables of mqbroker have names of their own, and those of Artemis are left alone"
+NO_DATABASE_PAIR = "this version has no pairs on one database"
+
+
+def _data_source(name: str) -> Block:
+    reason = "Java classes cannot be loaded: write jdbc-connection-url, jdbc-user and jdbc-password"
+    return refused_block(name, "A Java data source.", reason, "data-source-property @key @value")
+
+
 STORE = Block(
     "store",
     "Where messages are kept.",
     children=(
         Block("file-store", "In files; the default."),
-        refused_block(
+        Block(
             "database-store",
-            "In a database.",
-            "a database store is not there yet: messages would go to files instead",
-            "jdbc-driver-class-name jdbc-connection-url jdbc-user jdbc-password data-source-class-name data-source-"
-            "properties data-source-property @key @value message-table-name bindings-table-name large-message-table-name "
-            "page-store-table-name node-manager-store-table-name jdbc-network-timeout jdbc-lock-renew-period jdbc-lock-"
-            "expiration jdbc-journal-sync-period jdbc-allowed-time-diff jdbc-max-page-size-bytes",
+            "In a database: `jdbc:sqlite:FILE` on this machine, or `jdbc:postgresql://HOST:PORT/DATABASE`.",
+            children=(
+                honoured("jdbc-connection-url", kinds.FILLED_TEXT, "Which database.", required=True, field="url"),
+                honoured("jdbc-user", kinds.FILLED_TEXT, "Its user; not with SQLite.", field="user"),
+                honoured("jdbc-password", kinds.FILLED_TEXT, "The user's password, which may be masked.", field="password"),
+                honoured(
+                    "jdbc-network-timeout", kinds.integer(1, kinds.INT_MAX), "How long a statement may take, ms.", field="network_timeout"
+                ),
+                quiet("jdbc-driver-class-name", kinds.TEXT, "A Java class.", "the URL says which database it is"),
+                *(quiet(f"{name}-table-name", kinds.TEXT, "A table of Artemis.", OWN_TABLES) for name in JDBC_TABLES),
+                quiet("jdbc-lock-renew-period", kinds.LONG, "Renews the lock of a pair.", NO_DATABASE_PAIR),
+                quiet("jdbc-lock-expiration", kinds.LONG, "Ends the lock of a pair.", NO_DATABASE_PAIR),
+                quiet("jdbc-allowed-time-diff", kinds.LONG, "Compares clocks.", "no clock decides who may write"),
+                quiet("jdbc-journal-sync-period", kinds.LONG, "Gathers writes.", "what gathers while a transaction runs is the next one"),
+                quiet("jdbc-max-page-size-bytes", kinds.TEXT, "Limits pages.", "pages are read message by message"),
+                *(_data_source(name) for name in ("data-source-class-name", "data-source-properties")),
+            ),
         ),
     ),
 )

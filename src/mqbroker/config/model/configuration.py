@@ -23,6 +23,7 @@ from mqbroker.config.model.cluster import (
     ScaleDownConfiguration,
     SharedStoreConfiguration,
 )
+from mqbroker.config.model.database import DatabaseStoreConfiguration
 from mqbroker.config.model.matching import AddressSettingsRepository, SecurityRepository, Wildcards
 from mqclient.urls import TransportUri
 
@@ -271,6 +272,7 @@ class Configuration:
     bridges: list[BridgeConfiguration] = field(default_factory=list)
     grouping_handler: GroupingHandlerConfiguration | None = None
     scale_down: ScaleDownConfiguration | None = None
+    database_store: DatabaseStoreConfiguration | None = None
     shared_store: SharedStoreConfiguration | None = None
     replication: ReplicationConfiguration | None = None
 

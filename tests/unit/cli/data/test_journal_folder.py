@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from tests.unit.cli.data.test_data import JournalCase
 from tests.unit.cli.runner import mqbroker
 
@@ -28,3 +30,11 @@ class FolderTests(JournalCase):
     def test_folders_that_are_not_there(self) -> None:
         self.assertEqual(mqbroker("data", "exp").status, 2)
         self.assertEqual(mqbroker("data", "exp", "--data", self.mktemp()).status, 2)
+
+    def test_a_broker_with_a_database_has_no_files_to_read(self) -> None:
+        file = Path(self.mktemp())
+        store = "<store><database-store><jdbc-connection-url>jdbc:sqlite:x.db</jdbc-connection-url></database-store></store>"
+        file.write_text(f'<configuration xmlns="urn:activemq"><core xmlns="urn:activemq:core">{store}</core></configuration>')
+        result = mqbroker("data", "exp", "--broker", str(file))
+        self.assertEqual(result.status, 2, result.out)
+        self.assertIn("keeps its messages in a database", result.err)

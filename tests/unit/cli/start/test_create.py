@@ -12,6 +12,7 @@ from mqbroker.config.instance.jaas import parse_login_config
 from mqbroker.config.masking import verify_password
 from mqbroker.config.model.cluster import SharedStoreConfiguration
 from mqbroker.config.model.configuration import Configuration
+from mqbroker.config.model.database import DatabaseStoreConfiguration
 from mqbroker.config.parse import load_configuration
 from mqbroker.reachability import places_of, remarks_of
 from mqclient.protocol.discovery import UdpEndpoint
@@ -55,11 +56,30 @@ class CreateTests(CreateCase):
         self.assertIn("<name>second</name>", (folder / "etc" / "broker.xml").read_text())
 
     def test_variants_that_are_not_there_are_refused_before_anything_is_written(self) -> None:
-        for option in (["--jdbc"], ["--journal-retention", "7"]):
-            folder, result = self.create(*option)
-            self.assertEqual(result.status, 2, option)
-            self.assertIn("not supported", result.err)
-            self.assertFalse(folder.exists())
+        folder, result = self.create("--journal-retention", "7")
+        self.assertEqual(result.status, 2)
+        self.assertIn("not supported", result.err)
+        self.assertFalse(folder.exists())
+
+    def test_a_database(self) -> None:
+        folder, result = self.create("--jdbc", "--jdbc-message-table-name", "M", "--jdbc-network-timeout", "7")
+        self.assertEqual(result.status, 0, result.err)
+        self.assertIn("Without effect here: --jdbc-message-table-name", result.out)
+        found = self.loaded(folder).database_store
+        self.assertEqual(found, DatabaseStoreConfiguration("jdbc:sqlite:data/mqbroker.db", network_timeout=7))
+        url = "jdbc:postgresql://db.example/mq?user=u&password=p"
+        folder, result = self.create("--jdbc", "--jdbc-connection-url", url)
+        self.assertEqual(self.loaded(folder).database_store, DatabaseStoreConfiguration(url))
+
+    def test_a_database_that_cannot_be(self) -> None:
+        for options, expected in (
+            (["--jdbc-connection-url", "jdbc:derby:x"], "Derby"),
+            (["--disable-persistence"], "nothing is kept"),
+            (["--replicated", "--cluster-user", "u", "--cluster-password", "p", "--host", "127.0.0.1"], "not there yet"),
+        ):
+            folder, result = self.create("--jdbc", *options)
+            self.assertEqual((result.status, folder.exists()), (2, False), options)
+            self.assertIn(expected, result.err)
 
     def test_hosts_to_ping(self) -> None:
         folder, result = self.create("--ping", "192.0.2.1,::2")

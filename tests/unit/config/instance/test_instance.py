@@ -39,7 +39,7 @@ class CreatedFoldersTests(SynchronousTestCase):
 
     def test_folders_that_are_refused(self) -> None:
         for name, expected in (
-            ("jdbc", "database store is not there yet"),
+            ("jdbc", "a Derby database cannot be opened"),
             ("retention", "nothing keeps copies of the journal"),
         ):
             with self.subTest(name=name):

@@ -36,6 +36,7 @@ class ItemTests(TableCase):
             "wildcards",
             "role_mapping",
             "scale_down",
+            "database_store",
             "shared_store",
             "replication",
         }

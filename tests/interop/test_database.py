@@ -1,0 +1,24 @@
+"""The Java client's basic programs on brokers that keep their messages in a database."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.integration.kill.test_database import store
+from tests.interop.mqbroker_process import MqbrokerProcess
+from tests.interop.test_late_store import basic_programs, failures_of
+from tests.support.postgresql import PostgresqlServer, refuse_without
+
+
+def test_sqlite(java: None, tmp_path: Path) -> None:
+    assert failures_of(MqbrokerProcess(tmp_path / "broker", store("jdbc:sqlite:data/mq.db")), basic_programs()) == {}
+
+
+def test_postgresql(java: None, tmp_path: Path) -> None:
+    refuse_without()
+    server = PostgresqlServer()
+    try:
+        url = f"jdbc:{server.database(timeout=20_000).name}?user=tests"
+        assert failures_of(MqbrokerProcess(tmp_path / "broker", store(url)), basic_programs()) == {}
+    finally:
+        server.close()
