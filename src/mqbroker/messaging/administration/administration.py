@@ -148,10 +148,7 @@ class Administration:
         """
         definition = self.new_queue(configuration, auto_create_address)
         filter = parse_filter(definition.filter_string)
-        queue = self._bind(self._core.store.next_id(), definition, self._address_for(definition), filter)
-        if definition.durable:
-            self._commit(lambda batch: batch.put_queue(definition.record(queue.queue_id)))
-        return queue
+        return self._bind(self._core.store.next_id(), definition, self._address_for(definition), filter, new=True)
 
     def shared_queue(self, configuration: QueueConfiguration) -> Queue | None:
         """The queue of a shared subscription, if it is there.  Raises InvalidTransientQueueUseError for one that is different."""
@@ -178,9 +175,7 @@ class Administration:
         existing = core.queues.get(name)
         if existing is not None:
             return existing
-        queue = self._bind(core.store.next_id(), _store_and_forward(name), self._internal_address(name), None)
-        self._commit(lambda batch: batch.put_queue(queue.definition.record(queue.queue_id)))
-        return queue
+        return self._bind(core.store.next_id(), _store_and_forward(name), self._internal_address(name), None, new=True)
 
     def delete_store_and_forward(self, queue: Queue) -> None:
         """Remove such a queue with its messages, its consumers and its address."""
@@ -291,7 +286,8 @@ class Administration:
         else:
             self._core.ordered_queues.pop(queue, None)
 
-    def _bind(self, queue_id: int, definition: QueueDefinition, address: Address, filter: Filter | None) -> Queue:
+    def _bind(self, queue_id: int, definition: QueueDefinition, address: Address, filter: Filter | None, *, new: bool = False) -> Queue:
+        """Put a queue onto its address; a ``new`` one is handed to the store, if it is durable."""
         core = self._core
         queue = self._make(queue_id, definition, address, filter)
         self._size_ring(queue)
@@ -299,6 +295,9 @@ class Administration:
         address.queues.append(queue)
         address.bound_once = True
         core.routing.bind(queue)
+        if new and definition.durable:
+            # Before the observers hear of it: whom they tell may have to wait until the queue is on the disk.
+            self._commit(lambda batch: batch.put_queue(definition.record(queue_id)))
         for observer in core.observers:
             observer.queue_added(queue)
         core.consumer_changed(queue, False)

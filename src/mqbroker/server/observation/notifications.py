@@ -21,7 +21,7 @@ from mqbroker.messaging.queues.queue import Queue
 from mqbroker.messaging.routing.diverts import Divert
 from mqbroker.messaging.routing.remote import RemoteBinding
 from mqbroker.messaging.turns.context import OperationContext
-from mqbroker.server.observation.queue_info import InformingServer, QueueInfo, headers_of, local_headers, remote_headers
+from mqbroker.server.observation.queue_info import InformingServer, QueueInfo, Untold, headers_of, local_headers, remote_headers
 from mqbroker.server.transport.naming import QUALIFIER
 from mqclient.errors import MQError
 from mqclient.wire.message import CoreMessage
@@ -84,6 +84,8 @@ class _Notification(NamedTuple):
     kind: str
     headers: Mapping[str, TypedValue]
     time_ms: int
+    ticket: int
+    """The work that listeners may hear of only once it is durable; 0 = none."""
 
 
 class Notifications:
@@ -114,9 +116,12 @@ class Notifications:
         log.debug("address {name} removed", name=address.name)
 
     def queue_added(self, queue: Queue) -> None:
+        """Listeners are told of a durable queue once it is on the disk: what other members of a cluster send to it from then on would be
+        lost with a queue that a crash forgets."""
         log.debug("queue {name} added to address {address}", name=queue.name, address=queue.definition.address)
         filter = _filter(queue.definition.filter_string)
-        self.send("BINDING_ADDED", {"_AMQ_Binding_Type": (INT, BINDING_TYPE_LOCAL_QUEUE), **self._binding(queue), **filter})
+        headers = {"_AMQ_Binding_Type": (INT, BINDING_TYPE_LOCAL_QUEUE), **self._binding(queue), **filter}
+        self.send("BINDING_ADDED", headers, self._server.store.ticket() if queue.definition.durable else 0)
 
     def queue_removed(self, queue: Queue) -> None:
         self.send("BINDING_REMOVED", {**self._binding(queue), **_filter_or_null(queue.definition.filter_string)})
@@ -247,11 +252,14 @@ class Notifications:
 
     # --- the way of a notification
 
-    def send(self, kind: str, headers: Mapping[str, TypedValue]) -> None:
-        """Send a notification of this kind; a broker that has not started sends none."""
+    def send(self, kind: str, headers: Mapping[str, TypedValue], ticket: int = 0) -> None:
+        """Send a notification of this kind; a broker that has not started sends none.
+
+        Listeners get it, and all later ones, once the work up to ``ticket`` is durable.
+        """
         if not self._server.started:
             return
-        self._arrived.append(_Notification(kind, headers, self._server.clock.wall_ms()))
+        self._arrived.append(_Notification(kind, headers, self._server.clock.wall_ms(), ticket))
         if self._telling:
             return
         self._telling = True
@@ -271,7 +279,11 @@ class Notifications:
                 observer(notification.kind, notification.headers)
             except Exception:
                 log.failure("an observer of the notification {kind} failed", kind=notification.kind)
-        if self._holds:
+        store = self._server.store
+        if notification.ticket > store.synced:
+            self._held.append(notification)
+            store.when_synced(notification.ticket, self._go_on)
+        elif self._holds or self._held:
             self._held.append(notification)
         else:
             self._publish(notification)
@@ -282,12 +294,25 @@ class Notifications:
 
     def release(self) -> None:
         self._holds -= 1
-        while self._held and not self._holds:
-            self._publish(self._held.popleft())
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """Give listeners what waits for nothing any more."""
+        store, held = self._server.store, self._held
+        while held and not self._holds and held[0].ticket <= store.synced:
+            self._publish(held.popleft())
+
+    def untold(self) -> dict[str, Untold]:
+        """See :class:`.queue_info.NotificationOrder`."""
+        first: dict[str, Untold] = {}
+        for kind, headers, _, _ in self._held:
+            if kind in ("BINDING_ADDED", "BINDING_REMOVED"):
+                first.setdefault(str(headers["_AMQ_ClusterName"][1]), Untold(kind == "BINDING_ADDED", headers))
+        return first
 
     def _publish(self, notification: _Notification) -> None:
         server = self._server
-        kind, headers, time_ms = notification
+        kind, headers, time_ms, _ = notification
         self.queue_info.learn(kind, headers)
         target = server.configuration.management_notification_address
         if server.started and server.messaging.core.routing.bound(target):

@@ -7,7 +7,7 @@ snapshot has one place in the order of notifications: later notifications are he
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from mqbroker.messaging.event import Event
 from mqbroker.messaging.queues.definitions import ANYCAST
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 RESET = "_AMQ_RESET_QUEUE_DATA"
 RESET_COMPLETE = "_AMQ_RESET_QUEUE_DATA_COMPLETE"
+QUEUE_HEADERS = ("_AMQ_Address", "_AMQ_ClusterName", "_AMQ_RoutingName", "_AMQ_Distance")
 
 
 def cluster_name(queue: Queue, node_id: str) -> str:
@@ -37,12 +38,8 @@ def routing_name(queue: Queue) -> str:
 
 def headers_of(address: str, cluster_name: str, routing_name: str, distance: int) -> dict[str, TypedValue]:
     """The headers by which a notification names a queue.  ``distance`` is the number of brokers between, 0 for a queue of this broker."""
-    return {
-        "_AMQ_Address": (STRING, address),
-        "_AMQ_ClusterName": (STRING, cluster_name),
-        "_AMQ_RoutingName": (STRING, routing_name),
-        "_AMQ_Distance": (INT, distance),
-    }
+    values: tuple[TypedValue, ...] = ((STRING, address), (STRING, cluster_name), (STRING, routing_name), (INT, distance))
+    return dict(zip(QUEUE_HEADERS, values, strict=True))
 
 
 def local_headers(queue: Queue, node_id: str) -> dict[str, TypedValue]:
@@ -63,6 +60,13 @@ class InformingServer(Protocol):
     def node_id(self) -> str: ...
 
 
+class Untold(NamedTuple):
+    """The first notification of a queue's coming (``added``) or going that listeners do not have yet."""
+
+    added: bool
+    headers: Mapping[str, TypedValue]
+
+
 class NotificationOrder(Protocol):
     """The notifications, in whose order a snapshot has its place."""
 
@@ -70,6 +74,9 @@ class NotificationOrder(Protocol):
         """Keep later notifications back from listeners.  Calls nest: one :meth:`release` each."""
 
     def release(self) -> None: ...
+
+    def untold(self) -> Mapping[str, Untold]:
+        """The queues, by their cluster names, that have come or gone without a word to the listeners up to now."""
 
     def message(self, address: str, properties: dict[str, TypedValue], time_ms: int, *, durable: bool) -> Message:
         """A message without a body, as notifications are."""
@@ -120,17 +127,26 @@ class QueueInfo:
         try:
             self._mark(queue, RESET)
             core, node_id = self._server.messaging.core, self._server.node_id
-            local, remote = list(core.queues.values()), list(core.routing.remote_bindings())
+            local, remote, untold = list(core.queues.values()), list(core.routing.remote_bindings()), notifications.untold()
             for binding in local:
                 if queue.deleted:
                     return
-                name, headers = cluster_name(binding, node_id), local_headers(binding, node_id)
-                yield self._tell(queue, name, headers, binding.queue_id, binding.definition.filter_string)
+                name = cluster_name(binding, node_id)
+                if name not in untold:
+                    headers, filter = local_headers(binding, node_id), binding.definition.filter_string
+                    yield self._tell(queue, name, headers, (LONG, binding.queue_id), _filter(filter))
             for other in remote:
                 if queue.deleted:
                     return
-                filter = None if other.filter is None else other.filter.text
-                yield self._tell(queue, other.cluster_name, remote_headers(other), other.binding_id, filter)
+                if other.cluster_name not in untold:
+                    filter = None if other.filter is None else other.filter.text
+                    yield self._tell(queue, other.cluster_name, remote_headers(other), (LONG, other.binding_id), _filter(filter))
+            for name, (added, gone) in untold.items():
+                if queue.deleted:
+                    return
+                if not added:
+                    headers = {header: gone[header] for header in QUEUE_HEADERS}
+                    yield self._tell(queue, name, headers, gone["_AMQ_Binding_ID"], gone["_AMQ_FilterString"])
             self._mark(queue, RESET_COMPLETE)
         finally:
             notifications.release()
@@ -140,13 +156,9 @@ class QueueInfo:
         notifications = self._notifications
         notifications.put(notifications.message(queue.name, {marker: (BOOLEAN, True)}, 0, durable=False), queue)
 
-    def _tell(self, queue: Queue, name: str, headers: dict[str, TypedValue], binding_id: int, filter: str | None) -> int:
+    def _tell(self, queue: Queue, name: str, headers: dict[str, TypedValue], binding_id: TypedValue, filter: TypedValue) -> int:
         """Send a queue and its consumers.  Returns the number of messages that were offered to ``queue``."""
-        binding: dict[str, TypedValue] = {
-            "_AMQ_Binding_ID": (LONG, binding_id),
-            "_AMQ_FilterString": (NULL, None) if filter is None else (STRING, filter),
-        }
-        self._put(queue, "BINDING_ADDED", {**headers, **binding})
+        self._put(queue, "BINDING_ADDED", {**headers, "_AMQ_Binding_ID": binding_id, "_AMQ_FilterString": filter})
         count = 1
         for consumer in self._consumers_in_order(name):
             self._put(queue, "CONSUMER_CREATED", {**headers, **consumer})
@@ -168,6 +180,10 @@ class QueueInfo:
         message = self._notifications.message(queue.name, properties, now, durable=False)
         if queue.filter is None or queue.filter.matches(message):
             self._notifications.put(message, queue)
+
+
+def _filter(text: str | None) -> TypedValue:
+    return (NULL, None) if text is None else (STRING, text)
 
 
 def _text(headers: Mapping[str, TypedValue], name: str) -> str | None:

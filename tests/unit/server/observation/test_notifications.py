@@ -36,6 +36,32 @@ class NotificationTests(SynchronousTestCase):
         session.peer.lose()
         self.assertEqual(self.kinds(), ["SESSION_CREATED", "BINDING_ADDED", "CONSUMER_CREATED", "CONSUMER_CLOSED", "SESSION_CLOSED"])
 
+    def test_a_durable_queue_is_told_of_once_it_is_on_the_disk(self) -> None:
+        world = self.listen(suppress_session_notifications=True)
+        session = world.peer().open(username="admin", password="secret")
+        store = world.store
+        store.held = True
+        session.send(wire.CreateQueueV2("q", "q"))
+        stored = store.ticket()
+        session.send(wire.CreateQueueV2("t", "t", durable=False, temporary=True))
+        self.assertIn("q", world.messaging.core.queues)
+        self.assertEqual(self.told(), [])
+        store.sync(stored - 1)
+        world.clock.advance(0)
+        self.assertEqual(self.told(), [])
+        store.sync(stored)
+        world.clock.advance(0)
+        self.assertEqual(
+            [(each["_AMQ_NotifType"], each["_AMQ_RoutingName"]) for each in self.told()], [("BINDING_ADDED", "q"), ("BINDING_ADDED", "t")]
+        )
+
+    def test_a_queue_that_is_not_durable_waits_for_no_disk(self) -> None:
+        world = self.listen(suppress_session_notifications=True)
+        session = world.peer().open(username="admin", password="secret")
+        world.store.held = True
+        session.send(wire.CreateQueueV2("t", "t", durable=False, temporary=True))
+        self.assertEqual(self.kinds(), ["BINDING_ADDED"])
+
     def test_browsers_are_not_told(self) -> None:
         world = self.listen()
         session = world.peer().open(username="admin", password="secret")

@@ -243,6 +243,34 @@ class SnapshotInTurnsTests(InfoTestCase):
         expected[f"q1{node_id}"] = expected[f"q{self.QUEUES - 2}{node_id}"] = {None: 1}
         self.assertEqual(follower.bindings, expected)
 
+    def test_a_queue_that_is_not_on_the_disk_yet_is_told_of_afterwards(self) -> None:
+        world, store, follower = self.world, self.world.store, Follower()
+        node_id = world.server.node_id
+        administration = world.messaging.administration
+        for name in ("kept", "gone", "made again"):
+            administration.create_queue(QueueConfiguration(name, routing_type=1))
+        client = world.peer().open()
+        client.consume("kept", 0)
+        client.consume("made again", 1)
+        self.told()
+        store.held = True
+        administration.create_queue(QueueConfiguration("new", routing_type=1))
+        stored = store.ticket()
+        administration.create_queue(QueueConfiguration("short", routing_type=1, durable=False, temporary=True))
+        for name in ("gone", "made again"):
+            administration.delete_queue(world.queue(name), remove_consumers=True)
+        administration.create_queue(QueueConfiguration("made again", routing_type=1, durable=False, temporary=True))
+        client.send(wire.ConsumerClose(0))
+        self.request("sendQueueInfoToQueue", "notif.1", "")
+        self.follow(follower)
+        before: dict[str, dict[str | None, int]] = {"kept": {None: 1}, "gone": {}, "made again": {None: 1}}
+        self.assertEqual(follower.bindings, {f"{name}{node_id}": consumers for name, consumers in before.items()})
+        self.assertEqual(follower.complete, 1)
+        store.sync(stored)
+        world.clock.advance(0)
+        self.follow(follower)
+        self.assertEqual(follower.bindings, {f"{name}{node_id}": {} for name in ("kept", "new", "short", "made again")})
+
     def test_several_at_a_time(self) -> None:
         followers = [Follower(), Follower()]
         self.world.peer().open().create_queue("q")
