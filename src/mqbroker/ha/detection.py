@@ -86,8 +86,8 @@ def _copies(configuration: Configuration, policy: ReplicationConfiguration) -> I
 
     Nobody knows from the settings whether there are voters, so both cases are added up.
     """
+    from mqbroker.ha.proof.noted_copy import AGAIN_SECONDS, ANSWER_SECONDS, DIAL_SECONDS
     from mqbroker.ha.proof.rules import LOCK_RETRY_SECONDS
-    from mqbroker.ha.proof.seeking import AGAIN_SECONDS, ANSWER_SECONDS, DIAL_SECONDS
 
     connections = {connection.name: connection for connection in configuration.cluster_connections}
     connection = connections[policy.cluster_name] if policy.cluster_name is not None else next(iter(connections.values()))

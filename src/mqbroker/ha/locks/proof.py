@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from twisted.logger import Logger
 
+from mqbroker.ha.at_latest import AtLatest
 from mqbroker.ha.locks.claims import Claim, Claims
 from mqbroker.storage.disk.diskwriter import DiskWriter
 
@@ -105,14 +106,7 @@ class LockProof:
         if not name:
             done()
             return
-        over = False
-
-        def finish() -> None:
-            nonlocal over
-            if not over:
-                over = True
-                limit.cancel()
-                done()
+        finish = AtLatest(self._clock, RELEASE_SECONDS, done)
 
         def released(_: None, error: Exception | None) -> None:
             if error is not None:
@@ -121,7 +115,6 @@ class LockProof:
             else:
                 finish()
 
-        limit = self._clock.call_later(RELEASE_SECONDS, finish)
         self._run(partial(self._claims.release, name), released)
 
     def close(self) -> None:

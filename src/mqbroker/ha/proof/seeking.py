@@ -11,14 +11,12 @@ from twisted.internet.defer import CancelledError, Deferred, fail, succeed
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
-from mqbroker.ha.locks.claims import Claim, Verdict
 from mqbroker.ha.proof.copy_keeper import Copying, CopyKeeper
 from mqbroker.ha.proof.copy_record import CopyRecord, CopyStateError, OtherCopy
-from mqbroker.ha.proof.meeting import MEETING, Activity, Standing
-from mqbroker.ha.proof.paxos import needed_votes
-from mqbroker.ha.proof.poll import Outcome, Poll
-from mqbroker.ha.proof.ports import Network, Owner, Purpose, SilentError, UnreachableError
-from mqbroker.ha.proof.reading_timer import ReadingTimer
+from mqbroker.ha.proof.meeting import Activity, Standing
+from mqbroker.ha.proof.noted_copy import NotedCopy
+from mqbroker.ha.proof.poll import Poll
+from mqbroker.ha.proof.ports import Network, Owner, Purpose, UnreachableError
 from mqbroker.ha.proof.rules import ProofRules
 from mqbroker.ha.proof.seeking_machine import (
     SEEKING,
@@ -32,28 +30,12 @@ from mqbroker.ha.proof.seeking_machine import (
     voting,
     yielding,
 )
+from mqbroker.ha.proof.sequence import Decision, LockSource, Search, SequenceSource, VoterSource
 from mqclient.errors import MQError
 
 if TYPE_CHECKING:
     from mqbroker.ha.locks.proof import LockProof
     from mqbroker.messaging.ports import Cancellable, Clock
-
-ANSWER_SECONDS = 2.0
-"""How long the other copy may take for an answer, and how long a place has to refuse connections until an active broker counts its replica
-as gone: that one opens its acceptors when it begins to take over, and may be late with it."""
-
-GONE_SECONDS = 0.2
-"""How long a place has to refuse connections until a replica counts its active broker as gone, whose acceptors are open without a gap."""
-
-DIAL_SECONDS = 1.0
-"""How long an active broker without voters waits for one answer from the place of its replica, before it asks there again."""
-
-LATE_SECONDS = 1.0
-"""The end of a question may be late by so much.  With :data:`DIAL_SECONDS` that is no more than :data:`ANSWER_SECONDS`: a replica that has
-opened its acceptors just after the question has not taken over yet."""
-
-AGAIN_SECONDS = 0.15
-"""Between two questions to a place where nobody listens."""
 
 LAPSE_SECONDS = 5.0
 """How long an active broker lets answers wait for the proof; then its connections end."""
@@ -94,18 +76,20 @@ class Seeker:
         network_answers: Callable[[], Deferred[bool]] | None = None,
         locks: LockProof | None = None,
     ) -> None:
-        self._locks = locks
         self._network_answers = network_answers
         self._keeper = keeper
         self._node_id = node_id
         self._rules = rules
         self._voters = voters
-        self._network = network
         self._owner = owner
         self._clock = clock
         self._entropy = entropy
         self._machine = make_seeking(SeekingData(self))
-        self._poll = Poll(network, clock, entropy, node_id, keeper.record.copy_id, connector, rules.round_seconds)
+        self._noted = NotedCopy(network, clock, lambda: self.standing, self._answered, self._unanswered)
+        poll = Poll(network, clock, entropy, node_id, keeper.record.copy_id, connector, rules.round_seconds)
+        self._source: SequenceSource = (
+            VoterSource(poll, keeper, rules, voters) if locks is None else LockSource(locks, node_id, keeper, self._broken)
+        )
         self._state = passive.name
         """That of the machine, for the work of the states, too."""
         self._purpose = Purpose.START
@@ -116,10 +100,6 @@ class Seeker:
         """Is the broker active, perhaps without the proof that it needs now?"""
         self._absent = False
         """Is nobody active or seeking where the other copy should be?"""
-        self._absent_at: float | None = None
-        """The time until which a place where nobody listens is asked again, as its copy may be between two states; None: once is enough."""
-        self._late_at = 0.0
-        """After that time the end of a question says nothing of the other copy any more."""
         self._reason = ""
         """Why it stands as it does, for the log."""
         self._logged = ""
@@ -132,8 +112,6 @@ class Seeker:
         self._lapse: Cancellable | None = None
         self._ready: Deferred[None] = succeed(None)
         """Fires once the voters can be told."""
-        self._asked: Deferred[Any] = succeed(None)
-        """The answer of the other copy."""
         self._visit: Deferred[Any] = succeed(None)
         """The visit by which the other copy gets the word of this one."""
         self._step = object()
@@ -240,13 +218,13 @@ class Seeker:
         For a copy that is passive, since it listens nowhere, and for an active one that hears of another active one of its node.  Fails
         with UnreachableError, MQError or whatever the network says.
         """
-        met = self._ask(connector, self.standing)
+        met = self._noted.ask_at(connector, self.standing)
 
         def give_word(other: Standing) -> Standing | Deferred[Standing]:
             if not self._must_yield(other):
                 return other
             word = self._yield_to(other)
-            return word.addCallback(lambda _: self._ask(connector, replace(self.standing, word_for=other.search)))
+            return word.addCallback(lambda _: self._noted.ask_at(connector, replace(self.standing, word_for=other.search)))
 
         return met.addCallback(give_word)
 
@@ -260,7 +238,7 @@ class Seeker:
             if goes_on and search == self._search and self._state in (each.name for each in SEEKING):
                 self._refused(f"the copy {other.copy_id}, which is active at sequence {other.sequence}, goes on", other)
 
-        return self._ask(connector, self.standing).addCallback(met).addErrback(not_met)
+        return self._noted.ask_at(connector, self.standing).addCallback(met).addErrback(not_met)
 
     # --- what other copies say
 
@@ -270,7 +248,7 @@ class Seeker:
         Raises MalformedPacketError.
         """
         asker = Standing.decode(question)
-        if self._locks is None and asker.gives_word_to(self.standing):
+        if self._source.copies_decide and asker.gives_word_to(self.standing):
             self._proven(f"the copy {asker.copy_id} has given itself up")
         given = self._yield_to(asker) if self._must_yield(asker) else succeed(None)
         return given.addCallback(lambda _: self._durable(replace(self.standing, word_for=asker.search).encode()))
@@ -279,7 +257,7 @@ class Seeker:
         return self._keeper.settled().addCallback(lambda _: answer)
 
     def _must_yield(self, other: Standing) -> bool:
-        if self._locks is not None:
+        if not self._source.copies_decide:
             return False
         state = self._state
         return state == yielding.name or (state != raising.name and self.standing.yields_to(other))
@@ -319,9 +297,10 @@ class Seeker:
     def _ask_others(self) -> None:
         record = self._keeper.latest
         rules = self._rules
-        if not record.usable or (self._locks is not None and not record.complete):
+        copies_decide = self._source.copies_decide
+        if not record.usable or not (copies_decide or record.complete):
             self._refused(f"these data are {record.state.value}")
-        elif self._locks is not None:
+        elif not copies_decide:
             self._machine.unanswered()
         elif record.other is None:
             self._proven("no other copy has these data")
@@ -330,65 +309,14 @@ class Seeker:
         elif self._purpose is Purpose.GO_ON and rules.vote_on_replication_failure is False:
             self._proven("vote-on-replication-failure is false: nobody was asked, and the replica may become active")
         else:
-            by_absence = self._purpose is not Purpose.START and not self._voters()
-            self._absent_at = self._clock.monotonic() + self._refusing_seconds if by_absence else None
-            self._ask_noted(record.other)
+            self._noted.ask(record.other, self._purpose, by_absence=self._purpose is not Purpose.START and not self._voters())
 
-    @property
-    def _refusing_seconds(self) -> float:
-        return GONE_SECONDS if self._purpose is Purpose.TAKE_OVER else ANSWER_SECONDS
-
-    def _ask_noted(self, other: OtherCopy) -> None:
-        self._timer = None
-        looks = self._absent_at is not None and self._purpose is Purpose.GO_ON
-        seconds = DIAL_SECONDS if looks else ANSWER_SECONDS
-        self._late_at = self._clock.monotonic() + seconds + LATE_SECONDS
-        self._step = step = object()
-        self._asked = self._ask(other.connector, self.standing, seconds)
-        self._asked.addCallbacks(partial(self._answered, step, other), partial(self._unanswered, step, other))
-
-    def _ask(self, connector: str, standing: Standing, seconds: float = ANSWER_SECONDS) -> Deferred[Standing]:
-        """Ask a copy.  Fails with UnreachableError also when the answer takes too long."""
-        answered = self._network.ask_copy(connector, MEETING, standing.encode())
-        late: list[bool] = []
-
-        def cancel() -> None:
-            late.append(True)
-            answered.cancel()
-
-        limit = ReadingTimer(self._clock, seconds, cancel)
-
-        def ended(result: bytes | Failure) -> bytes | Failure:
-            limit.cancel()
-            if late and not (isinstance(result, Failure) and isinstance(result.value, UnreachableError)):
-                raise UnreachableError(f"no answer within {seconds:g} s")
-            return result
-
-        return answered.addBoth(ended).addCallback(Standing.decode)
-
-    def _unanswered(self, step: object, noted: OtherCopy, failure: Failure) -> None:
-        if step is not self._step:
-            return
-        is_silent = isinstance(failure.value, SilentError)
-        is_nobody = isinstance(failure.value, UnreachableError) and not is_silent
-        if self._absent_at is not None:
-            now = self._clock.monotonic()
-            if now > self._late_at:
-                # This process has stood still, and an answer may have come meanwhile.
-                self._absent_at = now + self._refusing_seconds
-                is_nobody = True
-            if is_nobody and now < self._absent_at:
-                self._timer = self._clock.call_later(AGAIN_SECONDS, self._ask_noted, noted)
-                return
-        # A replica listens nowhere: a place that takes connections is that of a copy which seeks, or reads its journal to be active.  The
-        # place of an active broker takes them also when its process stands still; such a process asks there before it goes on.
-        self._absent = is_nobody or (is_silent and self._purpose is Purpose.TAKE_OVER)
-        self._reason = f"the other copy gives no answer: {failure.getErrorMessage()}"
+    def _unanswered(self, absent: bool, reason: str) -> None:
+        self._absent = absent
+        self._reason = reason
         self._machine.unanswered()
 
-    def _answered(self, step: object, noted: OtherCopy, other: Standing) -> None:
-        if step is not self._step:
-            return
+    def _answered(self, noted: OtherCopy, other: Standing) -> None:
         own = self.standing
         self._absent = other.node_id != own.node_id or (other.activity is Activity.PASSIVE and other.copy_id != own.copy_id)
         who = f"the copy {other.copy_id}, which is {other.activity.name.lower()} and {other.state.value} at sequence {other.sequence},"
@@ -413,56 +341,15 @@ class Seeker:
 
     def ask_for_sequence(self) -> None:
         self._state = voting.name
-        if self._locks is not None:
-            self._claim(self._locks)
-        else:
-            self._ask_voters()
+        self._source.ask(Search(self._purpose, self._serving, self._absent, self._reason), self._decided)
 
-    def _claim(self, locks: LockProof) -> None:
-        self._step = step = object()
-        locks.claim(self._node_id, self._keeper.latest.sequence + 1, partial(self._claimed, step, locks))
-
-    def _claimed(self, step: object, locks: LockProof, claim: Claim | str) -> None:
-        if step is not self._step:
-            return
-        if isinstance(claim, str):
-            self._undecided(claim)
-        elif claim.verdict is Verdict.CLAIMED:
-            self._proven(claim.text)
-        elif claim.verdict is Verdict.SKIP:
-            skipped = self._keeper.skip()
-            skipped.addCallbacks(lambda _: self._claim(locks) if step is self._step else None, self._broken)
-        elif claim.verdict is Verdict.STALE:
-            self._refused(claim.text)
+    def _decided(self, decision: Decision, text: str) -> None:
+        if decision is Decision.GIVEN:
+            self._proven(text)
+        elif decision is Decision.REFUSED:
+            self._refused(text)
         else:
-            self._undecided(claim.text)
-
-    def _ask_voters(self) -> None:
-        voters = self._voters()
-        record = self._keeper.latest
-        if not record.complete:
-            self._undecided(f"{self._reason}; this copy has given itself up, and only the other one can make it active")
-        elif self._purpose is Purpose.START and not self._rules.primary:
-            self._undecided(f"{self._reason}; a backup does not start with these data unless it meets the other copy")
-        elif needed := needed_votes(len(voters), self._rules.quorum_size):
-            self._step = step = object()
-            self._poll.ask(record.sequence + 1, voters, needed, self._serving, partial(self._voted, step))
-        elif self._purpose is Purpose.START:
-            self._undecided(f"{self._reason}; a pair alone does not start before its copies have met")
-        elif self._absent:
-            self._proven(f"{self._reason}; there is nobody else to ask")
-        else:
-            self._undecided(self._reason)
-
-    def _voted(self, step: object, outcome: Outcome) -> None:
-        if step is not self._step:
-            return
-        if outcome.value == self._keeper.latest.copy_id:
-            self._proven(outcome.text)
-        elif outcome.value or outcome.past:
-            self._refused(outcome.text)
-        else:
-            self._undecided(f"{self._reason}; {outcome.text}")
+            self._undecided(text)
 
     def _proven(self, text: str) -> None:
         if self._state in (each.name for each in SEEKING):
@@ -494,7 +381,7 @@ class Seeker:
         raised.addCallbacks(lambda record: self._commit(record.sequence) if step is self._step else None, self._broken)
 
     def _commit(self, sequence: int) -> None:
-        """The sequence is durable here: before anything is acknowledged at it the lock manager must know."""
+        """The sequence is durable here: before anything is acknowledged at it, whoever gave it must know."""
         step = self._step
 
         def committed(done: bool) -> None:
@@ -505,10 +392,7 @@ class Seeker:
             else:
                 self._owner.failed(f"another broker has the lock since sequence {sequence} was claimed")
 
-        if self._locks is None:
-            self._machine.raised()
-        else:
-            self._locks.commit(sequence, committed)
+        self._source.commit(sequence, committed)
 
     def hold(self) -> None:
         self._state = holding.name
@@ -559,7 +443,7 @@ class Seeker:
         if self._serving:
             self._end_serving()
         self._keeper.fell_behind()
-        self._release()
+        self._source.release()
         self._log("this broker is passive: {text}", self._reason)
         self._owner.refused(self._reason, self._for)
 
@@ -569,14 +453,10 @@ class Seeker:
         self._visit.cancel()
         self._serving = False
         self._keeper.fell_behind()
-        self._release()
-
-    def _release(self) -> None:
-        if self._locks is not None:
-            self._locks.release()
+        self._source.release()
 
     def _log(self, text: str, reason: str) -> None:
-        if self._locks is None or reason != self._logged:
+        if self._source.copies_decide or reason != self._logged:
             self._logged = reason
             log.info(text, text=reason)
 
@@ -597,10 +477,8 @@ class Seeker:
 
     def _stop_asking(self) -> None:
         self._step = object()
-        self._asked.cancel()
-        self._poll.stop()
-        if self._locks is not None:
-            self._locks.stop()
+        self._noted.stop()
+        self._source.stop()
         self._stop_lapse()
         if self._timer is not None:
             self._timer.cancel()

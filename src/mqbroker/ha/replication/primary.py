@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
+from mqbroker.ha.at_latest import AtLatest
 from mqbroker.ha.proof.copy_record import CONNECTOR_SIZE_MAX, CopyRecord, OtherCopy
 from mqbroker.ha.replication.connectors import connector_text
 from mqbroker.ha.replication.packets import VERSION, Welcome
@@ -202,23 +203,15 @@ class ReplicatedPrimary:
         if replica is None or not replica.is_in_sync:
             done()
             return
-        over = False
-
-        def finish() -> None:
-            nonlocal over
-            if not over:
-                over = True
-                limit.cancel()
-                done()
+        finish = AtLatest(self._clock, HAND_OVER_SECONDS, done)
 
         def drained() -> None:
-            if over or not replica.is_in_sync:
+            if finish.over or not replica.is_in_sync:
                 finish()
             else:
                 self._seeker.cease()
                 replica.fail_over(finish)
 
-        limit = self._clock.call_later(HAND_OVER_SECONDS, finish)
         replica.when_drained(drained)
 
     def stop(self) -> None:

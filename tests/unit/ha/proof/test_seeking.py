@@ -14,10 +14,11 @@ from twisted.trial.unittest import SynchronousTestCase
 from mqbroker.ha.proof.copy_keeper import CopyKeeper
 from mqbroker.ha.proof.copy_record import CopyRecord, CopyState, CopyStateError, OtherCopy, open_record, read_record
 from mqbroker.ha.proof.meeting import MEETING, Activity, Standing
+from mqbroker.ha.proof.noted_copy import AGAIN_SECONDS
 from mqbroker.ha.proof.ports import Choice, Purpose, RefusedError, SilentError, UnreachableError
 from mqbroker.ha.proof.reading_timer import READ_SECONDS
 from mqbroker.ha.proof.rules import ProofRules
-from mqbroker.ha.proof.seeking import AGAIN_SECONDS, Seeker
+from mqbroker.ha.proof.seeking import Seeker
 from mqbroker.ha.proof.voter import Voter
 from mqclient.errors import MalformedPacketError
 from tests.support.clock import FakeClock
