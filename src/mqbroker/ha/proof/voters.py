@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 from twisted.logger import Logger
 
+from mqbroker.messaging.event import Event
+
 if TYPE_CHECKING:
     from mqbroker.messaging.ports import Store
 
@@ -43,6 +45,8 @@ class Voters:
     def __init__(self, store: Store, node_id: str, settings: Mapping[tuple[str, str], str]) -> None:
         self.members = voters_in(settings)
         """The list as it was handed to the store last: what a search of this copy asks."""
+        self.changed: Event[()] = Event()
+        """The list has changed."""
         self._store = store
         self._node_id = node_id
         self._wanted: dict[str, bool] = {}
@@ -81,3 +85,4 @@ class Voters:
         batch = self._store.begin()
         batch.put_setting(VOTERS_KIND, VOTERS_KEY, json.dumps(members))
         self._store.when_synced(self._store.commit(batch), self._change)
+        self.changed()

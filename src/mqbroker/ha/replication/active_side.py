@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
@@ -71,6 +71,10 @@ class ActiveSide:
         self._end_clients = end_clients
         self._newcomers: Newcomers | None = None
         """Those that this activity has to ask; None before the first one."""
+        self._said: Sequence[str] | None = None
+        """The warnings as they were written last; None before that."""
+        self._silent: set[str] = set()
+        """Voters that gave no answer when the warnings were written."""
         self._visiting: Deferred[Any] = succeed(None)
         """The visit to another broker that is active as this node."""
 
@@ -106,7 +110,9 @@ class ActiveSide:
             # Nobody else is asked.
             return
         self.voters = voters = Voters(store, server.node_id, kept)
-        self._newcomers = newcomers = Newcomers(self._clock, self._meet, partial(turn.run, voters.join))
+        self._said, self._silent = None, set()
+        self._newcomers = newcomers = Newcomers(self._clock, self._meet, partial(turn.run, self._voter_met, voters))
+        voters.changed.subscribe(partial(self._warn_again, voters))
         self.topology.add_listener(partial(self._member_seen, voters, newcomers))
         self.topology.contested.subscribe(self._contested)
         self.topology.scaled_down.subscribe(partial(self._member_scaled_down, voters))
@@ -116,8 +122,19 @@ class ActiveSide:
         node_id = member.node_id
         if not up:
             newcomers.gone(node_id)
-        elif voters is self.voters and node_id not in (self._own.folder.node_id, *voters.members):
+        elif voters is self.voters and node_id != self._own.folder.node_id and node_id not in set(voters.members) - self._silent:
             newcomers.seen(node_id)
+
+    def _voter_met(self, voters: Voters, node_id: str) -> None:
+        if node_id in voters.members:
+            self._warn_again(voters)
+        else:
+            voters.join(node_id)
+
+    def _warn_again(self, voters: Voters) -> None:
+        """Others vote now: say what was not said yet."""
+        if self._said is not None:
+            self._warn(voters)
 
     def _contested(self, place: TransportConfiguration) -> None:
         """Another broker is active as this node, as when a pair that was cut hears of itself again: one of the two is to give way."""
@@ -138,8 +155,11 @@ class ActiveSide:
     def _warn_of(self, voters: Voters, met: Mapping[str, tuple[bool, Any]]) -> None:
         if voters is self.voters:
             said = {node_id: answer if answered else None for node_id, (answered, answer) in met.items()}
-            for text in warnings_at_start(ProofRules.of(self._policy), said):
-                log.warn("{text}", text=text)
+            self._silent = {node_id for node_id, answer in said.items() if answer is None}
+            former, self._said = self._said or (), tuple(warnings_at_start(ProofRules.of(self._policy), said))
+            for text in self._said:
+                if text not in former:
+                    log.warn("{text}", text=text)
 
     def leave(self) -> None:
         """The broker begins an orderly stop."""

@@ -145,6 +145,36 @@ class VotersTests(PairCase):
         self.assertEqual(set(votes), {FAILOVER_VOTE})
         self.assertLess(took, 2)
 
+    def test_a_java_voter_that_comes_later_is_told_of_then_and_once(self) -> None:
+        """A new one, and one that votes already and was away."""
+        for known in (False, True):
+            first = 10 * known
+            voter = self.node(f"voter {known}", first + 3, first + 1)
+            primary = self.node(f"primary {known}", first + 1, first + 3, policy=ReplicationConfiguration(False))
+            if known:
+                voter.start()
+                primary.start()
+                self.run_until(lambda p=primary, v=voter: p.state == "active" and p.activation._voters() == (v.record_node,))
+                self.run_for(1)
+                voter.kill()
+                primary.kill()
+            with capturedLogs() as events:
+                primary.start()
+                self.run_until(lambda p=primary: p.state == "active")
+                self.run_for(WARN_SECONDS + 3)
+                self.assertNotIn("Java", " ".join(map(str, map(formatEvent, events))))
+                voter.start()
+                self.run_until(lambda v=voter: v.state == "active")
+                voter.speak_java([])
+                self.run_for(WARN_SECONDS)
+                voter.kill()
+                voter.start()
+                self.run_until(lambda v=voter: v.state == "active")
+                voter.speak_java([])
+                self.run_for(WARN_SECONDS)
+            said = [formatEvent(event) for event in events]
+            self.assertEqual(len([each for each in said if f"Java brokers vote here ({voter.record_node})" in each]), 1)
+
     def test_a_voter_that_has_scaled_down_is_none_any_more(self) -> None:
         voter = self.node("voter", 3, 1, 2, scale_down=ScaleDownConfiguration(connectors=("to1",))).start()
         other = self.node("other", 4, 1, 2).start()
