@@ -6,14 +6,23 @@ import contextlib
 import os
 import signal
 import socket
+import struct
 import subprocess
 import threading
 import time
+import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from mqclient.wire import packets as wire
+from mqclient.wire.frames import PREAMBLE, SESSION_CHANNEL, FrameSplitter, frame
+from mqclient.wire.packets import VERSION_MAX
+from tests.interop.instance import PASSWORD, USER
+
 STOP_SECONDS = 20.0  # an orderly stop that takes longer is a defect of the broker under test
 TAIL_LINES = 60
+SESSION_OF_A_LOOK = 10
+"""The channel of the session by which somebody looks whether a broker is active."""
 
 
 class ProcessFailed(Exception):
@@ -34,15 +43,45 @@ def free_port() -> int:
 
 
 # the preamble and one PING with a time to live of 60 s; a broker that is ready echoes the PING
-PREAMBLE_AND_PING = b"ARTEMIS" + bytes.fromhex("000000110a0000000000000000000000000000ea60")
+PREAMBLE_AND_PING = PREAMBLE + bytes.fromhex("000000110a0000000000000000000000000000ea60")
 
 
 def answers(port: int, seconds: float = 1.0) -> bool:
-    """Does a broker on 127.0.0.1:port answer a PING within `seconds`?"""
+    """Does a broker on 127.0.0.1:port answer a PING within `seconds`?  So does one of a pair that only seeks to be active."""
     with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=seconds) as connection:
         connection.sendall(PREAMBLE_AND_PING)
         return bool(connection.recv(64))
     return False
+
+
+def serves(port: int, seconds: float = 1.0) -> bool:
+    """Is a broker on 127.0.0.1:port active, so that it answers a request for a session within `seconds`, if only by refusing the login?"""
+    request = wire.CreateSession(uuid.uuid4().hex, SESSION_OF_A_LOOK, VERSION_MAX, USER, PASSWORD)
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=seconds) as connection:
+        connection.settimeout(seconds)
+        connection.sendall(PREAMBLE + _framed(request, SESSION_CHANNEL))
+        answer = _answer(connection, SESSION_CHANNEL)
+        if answer == wire.CreateSessionResponse.TYPE:
+            # A session that is left behind would be a warning in the log of a Java broker.
+            connection.sendall(_framed(wire.SessionClose(), SESSION_OF_A_LOOK))
+            _answer(connection, SESSION_OF_A_LOOK)
+        return answer in (wire.CreateSessionResponse.TYPE, wire.ExceptionResponse.TYPE)
+    return False
+
+
+def _framed(packet: wire.Packet, channel: int) -> bytes:
+    return frame(packet.TYPE, channel, wire.encode_packet(packet, VERSION_MAX))
+
+
+def _answer(connection: socket.socket, channel: int) -> int | None:
+    """The type of the next packet on `channel`; None when the connection ends before."""
+    splitter = FrameSplitter()
+    while data := connection.recv(4096):
+        for received in splitter.feed(data):
+            kind, at = struct.unpack_from(">bq", received, 4)
+            if at == channel:
+                return int(kind)
+    return None
 
 
 def wait_for_port(port: int, seconds: float, alive: ManagedProcess) -> None:

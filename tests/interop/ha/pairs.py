@@ -10,7 +10,7 @@ from pathlib import Path
 from tests.interop.cluster.nodes import Nodes, Shape
 from tests.interop.instance import Additions
 from tests.interop.peers import Peer, make_peer
-from tests.interop.processes import ManagedProcess, ProcessFailed, answers
+from tests.interop.processes import ManagedProcess, ProcessFailed, serves
 
 SHARED_STORE, REPLICATION = "shared-store", "replication"
 PRIMARY, BACKUP = 0, 1
@@ -94,10 +94,10 @@ class Pair(Nodes):
 
     def active(self) -> list[int]:
         """Those of the two that serve clients."""
-        return [number for number in (PRIMARY, BACKUP) if self[number].running is not None and answers(self.ports[number])]
+        return [number for number in (PRIMARY, BACKUP) if self[number].running is not None and serves(self.ports[number])]
 
     def wait_until_active(self, number: int, seconds: float) -> None:
-        self.wait_until(lambda: answers(self.ports[number]), f"broker {number} is active", seconds)
+        self.wait_until(lambda: serves(self.ports[number]), f"broker {number} is active", seconds)
 
     def wait_until(self, condition: Callable[[], bool], what: str, seconds: float) -> None:
         """Raises ProcessFailed."""
