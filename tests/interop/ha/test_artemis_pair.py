@@ -1,4 +1,4 @@
-"""A replicated pair of real Artemis brokers, for which mqbrokers vote: mqclient and a Java client follow to the backup and back."""
+"""Pairs of real Artemis brokers, a replicated one for which mqbrokers vote and one with one store: mqclient and a Java client follow."""
 
 from __future__ import annotations
 
@@ -14,11 +14,15 @@ from tests.interop.cluster.pair import POLICY, SYNCHRONISED, TAKES_OVER, VOTES
 from tests.interop.cluster.scenarios import until
 from tests.interop.ha.clients import FOLLOW, Client, JavaClient, PythonClient
 from tests.interop.ha.following import follow
+from tests.interop.ha.pairs import BACKUP, PRIMARY, READY, SHARED_STORE, Pair
 from tests.interop.processes import ManagedProcess, wait_for_port
 
 CHECK = "               <check-for-active-server>true</check-for-active-server>"
 FAIL_BACK = "\n               <allow-failback>true</allow-failback>"
 ACTIVE = "AMQ221007"
+GOES_ON = "AMQ221010"
+"""Written by the backup of a shared store that has become active."""
+GIVES_WAY = "               <failover-on-shutdown>true</failover-on-shutdown>"
 
 
 @pytest.mark.usefixtures("java")
@@ -37,7 +41,7 @@ class ArtemisPairTests(TestCase):
         self._launch(self.primary)
         wait_for_port(self.primary.port, START_SECONDS, self.primary.process)
         self._launch(self.backup)
-        self._await(self.backup, SYNCHRONISED)
+        _await(self.backup.process, SYNCHRONISED)
 
     def _artemis(self, nodes: Nodes, number: int) -> ArtemisBroker:
         broker = nodes[number]
@@ -48,23 +52,20 @@ class ArtemisPairTests(TestCase):
         broker.launch()
         self.told.append(broker.process)
 
-    def _await(self, broker: ArtemisBroker, code: str, times: int = 1) -> None:
-        until(lambda: _count(broker.process, code) >= times, f"{code} of {broker.folder.name}, {times} times", START_SECONDS)
-
     def kill(self) -> None:
         self.primary.kill()
         # By the votes of ours: nobody else is there.
-        self._await(self.backup, TAKES_OVER)
-        self._await(self.backup, ACTIVE)
+        _await(self.backup.process, TAKES_OVER)
+        _await(self.backup.process, ACTIVE)
 
     def bring_back(self) -> None:
         self._launch(self.primary)
-        self._await(self.primary, ACTIVE)
-        self._await(self.backup, SYNCHRONISED, 2)
+        _await(self.primary.process, ACTIVE)
+        _await(self.backup.process, SYNCHRONISED, 2)
 
     def stop(self) -> None:
         self.primary.stop()
-        self._await(self.backup, ACTIVE, 2)
+        _await(self.backup.process, ACTIVE, 2)
 
     def test_clients_follow_to_the_backup_and_back(self) -> None:
         clients: list[Client] = [PythonClient(), JavaClient("jms-2.44.0")]
@@ -75,5 +76,39 @@ class ArtemisPairTests(TestCase):
         self.assertEqual(errors, [])
 
 
-def _count(process: ManagedProcess, code: str) -> int:
-    return sum(code in line for line in process.output())
+@pytest.mark.usefixtures("java")
+class ArtemisSharedStoreTests(TestCase):
+    def setUp(self) -> None:
+        temporary = tempfile.TemporaryDirectory(prefix="mqbroker-java-store-")
+        self.addCleanup(temporary.cleanup)
+        options = dict.fromkeys(("primary", "backup"), GIVES_WAY)
+        self.pair = Pair(SHARED_STORE, "artemis", Path(temporary.name), options)
+        self.addCleanup(self.pair.__exit__, None, None, None)
+        self.pair.start()
+        self.told = [self.pair.process(number) for number in (PRIMARY, BACKUP)]
+
+    def kill(self) -> None:
+        self.pair[PRIMARY].kill()
+        _await(self.pair.process(BACKUP), GOES_ON)
+
+    def bring_back(self) -> None:
+        self.pair[PRIMARY].launch()
+        self.told.append(self.pair.process(PRIMARY))
+        _await(self.pair.process(PRIMARY), ACTIVE)
+        _await(self.pair.process(BACKUP), READY[SHARED_STORE], 2)
+
+    def stop(self) -> None:
+        self.pair[PRIMARY].stop()
+        _await(self.pair.process(BACKUP), GOES_ON, 2)
+
+    def test_clients_follow_to_the_backup_and_back(self) -> None:
+        clients: list[Client] = [PythonClient(), JavaClient("jms-2.44.0")]
+        for client in clients:
+            self.addCleanup(client.close)
+        follow(f"{self.pair[PRIMARY].url}?{FOLLOW}", clients, (self.kill, self.bring_back, self.stop))
+        errors = [line for process in self.told for line in process.output() if " ERROR " in line]
+        self.assertEqual(errors, [])
+
+
+def _await(process: ManagedProcess, code: str, times: int = 1) -> None:
+    until(lambda: sum(code in line for line in process.output()) >= times, f"{code}, {times} times", START_SECONDS)
