@@ -101,6 +101,9 @@ class CommandsOnABrokerTests(CommandsOnABrokerCase):
         self.good("queue", "create", "--name", "qc", "--anycast", "--durable", "--auto-create-address")
         self.good("check", "queue", "--name", "qc", "--up", "--produce", "2", "--browse", "2", "--consume", "2")
         self.assertEqual(self.command("check", "queue", "--name", "qc", "--browse", "1", "--timeout", "500").status, 1)
+        missing = self.command("check", "queue", "--name", "nothing", "--up")
+        self.assertEqual(missing.status, 1)
+        self.assertIn("failure: queue nothing does not exist", missing.out)
 
     def test_stop(self) -> None:
         self.assertEqual(mqbroker("stop", "--instance", str(self.instance)).status, 0)
