@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import time
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +36,7 @@ def make_lock_manager(configuration: LockManagerConfiguration) -> LockManager:
 
             return FileLockManager(configuration.properties, LocalFileSystem())
         if name in ZOOKEEPER:
-            raise ValueError("ZooKeeper is not there yet")
+            return _zookeeper(configuration)
         found: LockManager = _imported(name)(configuration.properties)
     except Exception as error:  # the operator's code may raise anything
         raise ValueError(f"the lock manager {name} cannot be used: {error}") from error
@@ -49,8 +51,20 @@ def make_lock_proof(configuration: LockManagerConfiguration, clock: ReactorClock
     return LockProof(make_lock_manager(configuration), worker, reactor.callFromThread, clock)
 
 
+def _zookeeper(configuration: LockManagerConfiguration) -> LockManager:
+    from mqbroker.ha.locks.zookeeper.manager import ZooKeeperLockManager
+
+    try:
+        from mqbroker.zookeeper import connect
+    except ImportError as error:
+        raise ValueError(f"it needs kazoo: pip install 'mqbroker[zookeeper]' ({error})") from error
+    return ZooKeeperLockManager(configuration.properties, connect, os.urandom, time.sleep)
+
+
 def _imported(path: str) -> Any:
     module, colon, name = path.partition(":")
     if not colon or not module or not name:
-        raise ValueError(f"expected {FILE[0]}, or an import path package.module:Class of one of your own; Java classes cannot be run")
+        raise ValueError(
+            f"expected {ZOOKEEPER[0]}, {FILE[0]}, or an import path package.module:Class of one of your own; Java classes cannot be run"
+        )
     return getattr(import_module(module), name)

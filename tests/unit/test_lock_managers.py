@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from typing import Any
+from unittest import mock
 
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -11,6 +13,7 @@ from mqbroker.config.model.cluster import LockManagerConfiguration
 from mqbroker.ha.locks.contract import LockManager
 from mqbroker.ha.locks.file_manager import FileLockManager
 from mqbroker.ha.locks.proof import LockProof
+from mqbroker.ha.locks.zookeeper.manager import ZooKeeperLockManager
 from mqbroker.lock_managers import FILE, ZOOKEEPER, make_lock_manager, make_lock_proof
 from tests.support.locks import LockService, MemoryLockManager
 
@@ -44,11 +47,19 @@ class MakeTests(SynchronousTestCase):
 
     def test_zookeeper_is_the_default(self) -> None:
         for name in (None, *ZOOKEEPER):
-            self.assertIn(f"{name or ZOOKEEPER[0]} cannot be used: ZooKeeper is not there yet", self.refused(name))
+            self.assertIsInstance(make_lock_manager(LockManagerConfiguration(name, {"connect-string": "a,b,c"})), ZooKeeperLockManager)
+            self.assertIn(f"{name or ZOOKEEPER[0]} cannot be used: the property connect-string is missing", self.refused(name))
+
+    def test_zookeeper_without_its_client(self) -> None:
+        with mock.patch.dict(sys.modules, {"mqbroker.zookeeper": None}):
+            found = make_lock_manager, LockManagerConfiguration(None, {"connect-string": "a"})
+            self.assertIn("it needs kazoo: pip install 'mqbroker[zookeeper]'", str(self.assertRaises(ValueError, *found)))
 
     def test_any_other_class_is_refused_by_name(self) -> None:
         for name in ("org.foo.MyQuorumVotingPlugin", "Own", ":Own", "module:"):
-            self.assertIn(f"the lock manager {name} cannot be used: expected {FILE[0]}, or an import path", self.refused(name))
+            self.assertIn(
+                f"the lock manager {name} cannot be used: expected {ZOOKEEPER[0]}, {FILE[0]}, or an import path", self.refused(name)
+            )
         self.assertIn("the lock manager nowhere:Own cannot be used: No module named", self.refused("nowhere:Own"))
         self.assertIn("has no attribute", self.refused(f"{__name__}:Nobody"))
 

@@ -83,6 +83,7 @@ ORDER: Mapping[str, Sequence[str]] = {
         "ha",
         "availability",
         "reachability",
+        "zookeeper",
         "lock_managers",
         "checks",
         "node",
