@@ -206,6 +206,8 @@ class _Assembly:
             self._known_cluster(role, "replication", known)
         manager = self._lock_manager(content, role)
         values = _known(ReplicationConfiguration, role.values)
+        if manager is None and values.get("coordination_id") is not None:
+            self._error(role.at("coordination_id"), "<coordination-id> needs a <manager>: votes know no competing primaries")
         self._configuration.replication = ReplicationConfiguration(backup, manager=manager, **values)
         self._scale_down(role)
         scale_down = self._configuration.scale_down

@@ -189,6 +189,7 @@ class ReplicationConfiguration:
     ``check_for_active_server`` (of a primary) and ``vote_on_replication_failure`` ask for a proof before the start, and after the loss of
     the replica; None = as true.  ``quorum_size`` is the number of nodes of the cluster, with the own one, of which a majority must agree at
     least, -1 = those that are known.  ``allow_failback`` and ``restart_backup`` are for a backup.  With a ``manager`` nobody votes.
+    Primaries with one ``coordination_id`` compete for a node, whose id follows from it; it needs a ``manager``.
     """
 
     backup: bool
@@ -208,3 +209,4 @@ class ReplicationConfiguration:
     allow_failback: bool = False
     restart_backup: bool = True
     manager: LockManagerConfiguration | None = None
+    coordination_id: str | None = None

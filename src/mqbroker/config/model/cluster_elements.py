@@ -364,11 +364,10 @@ PAIRING: tuple[Item | Block, ...] = (
     ),
     MANAGER,
 )
-COORDINATION_ID = _refused(
+COORDINATION_ID = honoured(
     "coordination-id",
-    "Brokers of which each may be the primary.",
-    "",
-    "competing primaries are not there yet: each would be a node of its own",
+    kinds.FILLED_TEXT,
+    "Competing primaries: brokers with the same one are one node, and any of them may be active; needs a `manager`.",
 )
 ACTIVE_CHECK = flag("check-for-active-server", "Start only with a proof that no other copy is active; absent: as true.")
 REPLICATED_PRIMARY = Block(

@@ -166,7 +166,7 @@ class ReplicationActivation:
         return self._own.files(file_system, settings, self._lock)
 
     def claim(self, file_system: FileSystem, directory: str, writer: DiskWriter) -> CopyFolder:
-        return self._own.claim(directory, writer, self._policy.backup)
+        return self._own.claim(directory, writer, self._policy)
 
     def seek(self, candidate: Candidate) -> None:
         self._candidate = candidate

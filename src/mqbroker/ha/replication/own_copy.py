@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from twisted.logger import Logger
 
+from mqbroker.ha.locks.coordination import coordinated_node_id
 from mqbroker.ha.proof.copy_keeper import CopyKeeper
 from mqbroker.ha.proof.copy_record import CopyRecord, read_record
 from mqbroker.ha.replication.claim import CopyFolder
@@ -17,6 +18,7 @@ from mqbroker.storage.mirror.mirrored import MirroredFileSystem
 from mqbroker.storage.mirror.roots import Roots
 
 if TYPE_CHECKING:
+    from mqbroker.config.model.cluster import ReplicationConfiguration
     from mqbroker.ha.proof.seeking import Seeker
     from mqbroker.ha.replication.backup import ClusterSide
     from mqbroker.messaging.ports import Clock
@@ -52,9 +54,10 @@ class OwnCopy:
         self.mirrored = MirroredFileSystem(file_system, self.roots, lock)
         return self.mirrored
 
-    def claim(self, directory: str, writer: DiskWriter, backup: bool) -> CopyFolder:
+    def claim(self, directory: str, writer: DiskWriter, policy: ReplicationConfiguration) -> CopyFolder:
         self.writer = writer
-        self.folder = CopyFolder(self.inner, directory, backup)
+        coordinated = None if policy.coordination_id is None else coordinated_node_id(policy.coordination_id)
+        self.folder = CopyFolder(self.inner, directory, policy.backup, coordinated)
         return self.folder
 
     def open_record(self, entropy: Callable[[int], bytes], backup: bool, failed: Callable[[str], object]) -> None:

@@ -144,7 +144,8 @@ class PassiveSide:
         assert keeper is not None and side is not None
         bound = keeper.record.shared or (policy.manager is not None and keeper.record.complete)
         node_id = self._own.folder.node_id if bound or not policy.backup else ""
-        return Registration(side.credentials, side.own, not policy.backup, keeper.record.copy_id, node_id, policy.group_name)
+        wants_failback = not policy.backup and policy.coordination_id is None
+        return Registration(side.credentials, side.own, wants_failback, keeper.record.copy_id, node_id, policy.group_name)
 
     def _visit(self, member: TopologyMember) -> Deferred[bool]:
         """The broker does not take this replica: it may be another copy that seeks.  Brokers of other nodes have no answer to a visit."""

@@ -65,6 +65,9 @@ class SharedFolder:
         """0 as long as this broker has not taken the folder."""
         return self._epoch.number
 
+    def owns(self, node_id: str) -> bool:
+        return node_id == self.node_id
+
     # --- waiting
 
     def open(self, missing: Callable[[], str]) -> None:

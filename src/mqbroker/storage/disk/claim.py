@@ -20,6 +20,9 @@ class Claim(Protocol):
     def token(self) -> str:
         """A text that no former holder has, for the names of files; empty where no former holder can still be there."""
 
+    def owns(self, node_id: str) -> bool:
+        """May files of this node be in the folder?"""
+
     def open(self, missing: Callable[[], str]) -> None:
         """The folder is there; ``missing`` gives the node id of one that has none.  Raises StorageError, OSError."""
 
@@ -63,6 +66,9 @@ class OwnFolder:
         except BaseException:
             lock.release()
             raise
+
+    def owns(self, node_id: str) -> bool:
+        return node_id == self.node_id
 
     def find_node_id(self, lock: NodeLock, missing: Callable[[], str]) -> str:
         """The node id of the folder that was locked."""

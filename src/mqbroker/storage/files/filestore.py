@@ -317,8 +317,8 @@ class FileStore(Tickets):
             if image.segments:
                 self._store_again(image.segments[-1])
             for segment in image.segments:
-                if str(uuid.UUID(bytes=segment.header.node_id)) != self.node_id:
-                    owner = uuid.UUID(bytes=segment.header.node_id)
+                owner = str(uuid.UUID(bytes=segment.header.node_id))
+                if not self._claim.owns(owner):
                     raise JournalDamagedError(segment.path, 0, (), f"this segment belongs to node {owner}, server.lock says {self.node_id}")
         return images, replay_plain(images, plain)
 

@@ -39,10 +39,10 @@ REPLICATED = {
     "primary-with-a-manager-of-ones-own": ReplicationConfiguration(False, manager=OWN),
     "backup-with-a-manager-of-ones-own": ReplicationConfiguration(True, allow_failback=True, manager=OWN),
     "primary-with-zookeeper": ReplicationConfiguration(False, manager=ZOOKEEPER),
+    "coordination-id": ReplicationConfiguration(False, manager=ZOOKEEPER, coordination_id="peer-journal-001"),
     "manager-beside-primary": ReplicationConfiguration(False, manager=LockManagerConfiguration()),
 }
 REFUSED = {
-    "coordination-id": "coordination-id",
     "colocated": "colocated",
     "colocated-excludes": "colocated",
     "colocated-scale-down": "colocated",

@@ -95,7 +95,7 @@ class ReplicationTests(ConfigurationTestCase):
             (f"{MANAGER}<primary>{MANAGER}</primary>", "there is a second <manager>: expected one, in the role or beside it"),
             (MANAGER, "<replication> holds nothing: expected primary or backup"),
             (f"<primary>{MANAGER.replace('key=', 'name=', 1)}</primary>", "name"),
-            ("<primary><coordination-id>peer</coordination-id></primary>", "<coordination-id> cannot be used: competing primaries"),
+            ("<primary><coordination-id>peer</coordination-id></primary>", "<coordination-id> needs a <manager>"),
             (f"<colocated>{colocated}</colocated>", "<colocated> cannot be used: this kind of high availability is not there yet"),
             (f"<colocated>{excludes}</colocated>", "<colocated> cannot be used"),
             ("<primary><scale-down/></primary>", "<scale-down> is not an element of <primary>"),

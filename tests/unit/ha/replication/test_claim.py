@@ -29,3 +29,13 @@ class CopyFolderTests(SynchronousTestCase):
 
     def test_a_primary_makes_its_own(self) -> None:
         self.assertEqual(self.opened(False).node_id, NODE)
+
+    def test_competing_primaries_are_the_node_of_their_id_whatever_the_folder_was(self) -> None:
+        self.opened(False).release()
+        other = "66666666-2222-4333-8444-555555555555"
+        folder = CopyFolder(self.disk, "/data", False, other)
+        folder.open(lambda: NODE)
+        self.assertEqual((folder.node_id, folder.owns(NODE), folder.owns(other)), (other, True, True))
+        folder.release()
+        own = self.opened(False)
+        self.assertEqual((own.node_id, own.owns(NODE), own.owns(other)), (other, False, True))

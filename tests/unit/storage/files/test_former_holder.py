@@ -32,6 +32,9 @@ class TakenFolder:
     def token(self) -> str:
         return self._epoch.token
 
+    def owns(self, node_id: str) -> bool:
+        return node_id == self.node_id
+
     def open(self, missing: Callable[[], str]) -> None:
         self._epoch.begin()
 

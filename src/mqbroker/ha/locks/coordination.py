@@ -1,0 +1,32 @@
+"""The node id of competing primaries, which follows from their ``coordination-id``, as in Artemis."""
+
+from __future__ import annotations
+
+import uuid
+
+_LENGTH = 16
+"""Characters that count."""
+
+
+def coordinated_node_id(coordination_id: str) -> str:
+    """The node id of all brokers with this ``coordination-id``, in its text form.
+
+    Each pair of characters gives one byte.  A character that is no hexadecimal digit counts as -1 in it, so that ids which differ in such
+    characters only give the same node.
+    """
+    text = coordination_id[:_LENGTH]
+    text = (text + "+" if len(text) % 2 else text).replace("-", ".")
+    pairs = zip(text[::2], text[1::2], strict=True)
+    data = bytearray(((_digit(high) << 4) + _digit(low)) & 0xFF for high, low in pairs)
+    data += bytes(_LENGTH - len(data))
+    # A UUID of version 1.
+    data[6] = data[6] & 0x0F | 0x10
+    data[8] = data[8] & 0x3F | 0x80
+    return str(uuid.UUID(bytes=bytes(data)))
+
+
+def _digit(character: str) -> int:
+    try:
+        return int(character, 16)
+    except ValueError:
+        return -1
