@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mqbroker.cli.status import BadUsage, CommandError
 from mqbroker.process.localfs import LocalFileSystem
@@ -15,6 +16,9 @@ from mqbroker.storage.files.folders import check_folders
 from mqbroker.storage.files.recover import read_state
 from mqbroker.storage.settings import StoreSettings
 from mqclient.storageformat.replay import State
+
+if TYPE_CHECKING:
+    from mqbroker.config.model.configuration import Configuration
 
 
 @dataclass(slots=True)
@@ -81,7 +85,8 @@ def find_folders(
     return found
 
 
-def _folders_of(file: Path | None, instance: Path | None) -> DataFolders:
+def read_configuration(file: Path | None, instance: Path | None) -> Configuration:
+    """The broker.xml ``file``, or that of the instance, with whole paths of folders.  Raises CommandError."""
     import os
 
     from mqbroker.config.instance.instance import read_instance, resolve_paths
@@ -98,10 +103,13 @@ def _folders_of(file: Path | None, instance: Path | None) -> DataFolders:
             resolve_paths(configuration, str((instance or Path()).absolute()), str(file.parent.absolute()), read)
     except (ConfigurationError, OSError) as error:
         raise CommandError(str(error)) from error
+    return configuration
+
+
+def _folders_of(file: Path | None, instance: Path | None) -> DataFolders:
+    configuration = read_configuration(file, instance)
     if configuration.database_store is not None:
-        raise BadUsage(
-            "this broker keeps its messages in a database, and this command reads files; `mqbroker data imp` takes what it exports"
-        )
+        raise BadUsage("this broker keeps its messages in a database; this command reads files")
     lock = configuration.node_manager_lock_directory
     return DataFolders(
         Path(configuration.journal_directory),
