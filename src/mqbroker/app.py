@@ -159,7 +159,7 @@ class Broker:
         from mqbroker.lock_managers import make_lock_proof
 
         try:
-            return make_lock_proof(policy.manager, self.clock, self._reactor)
+            return make_lock_proof(policy, self.clock, self._reactor)
         except ValueError as error:
             raise StartError(str(error)) from error
 

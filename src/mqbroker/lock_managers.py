@@ -11,7 +11,7 @@ from mqbroker.process.localfs import LocalFileSystem
 from mqbroker.process.threads import ThreadedDiskWriter
 
 if TYPE_CHECKING:
-    from mqbroker.config.model.cluster import LockManagerConfiguration
+    from mqbroker.config.model.cluster import LockManagerConfiguration, ReplicationConfiguration
     from mqbroker.ha.locks.contract import LockManager
     from mqbroker.ha.locks.proof import LockProof
     from mqbroker.process.clocks import ReactorClock
@@ -43,12 +43,16 @@ def make_lock_manager(configuration: LockManagerConfiguration) -> LockManager:
     return found
 
 
-def make_lock_proof(configuration: LockManagerConfiguration, clock: ReactorClock, reactor: Any) -> LockProof:
-    """The lock manager with a thread of its own.  Raises ValueError."""
+def make_lock_proof(policy: ReplicationConfiguration, clock: ReactorClock, reactor: Any) -> LockProof | None:
+    """The lock manager of ``policy`` with a thread of its own; None without one.  Raises ValueError."""
+    from mqbroker.ha.locks.coordination import coordinated_name
     from mqbroker.ha.locks.proof import LockProof
 
+    if policy.manager is None:
+        return None
     worker = ThreadedDiskWriter(reactor.callFromThread, "mqbroker-locks")
-    return LockProof(make_lock_manager(configuration), worker, reactor.callFromThread, clock)
+    shared_name = None if policy.coordination_id is None else coordinated_name(policy.coordination_id)
+    return LockProof(make_lock_manager(policy.manager), worker, reactor.callFromThread, clock, shared_name)
 
 
 def _zookeeper(configuration: LockManagerConfiguration) -> LockManager:

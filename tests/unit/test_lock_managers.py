@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 from unittest import mock
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.config.model.cluster import LockManagerConfiguration
+from mqbroker.config.model.cluster import LockManagerConfiguration, ReplicationConfiguration
 from mqbroker.ha.locks.contract import LockManager
 from mqbroker.ha.locks.file_manager import FileLockManager
 from mqbroker.ha.locks.proof import LockProof
@@ -66,5 +67,11 @@ class MakeTests(SynchronousTestCase):
     def test_the_manager_has_a_thread_of_its_own(self) -> None:
         clock: Any = None
         reactor: Any = type("Reactor", (), {"callFromThread": lambda *args: None})()
-        proof = make_lock_proof(LockManagerConfiguration(f"{__name__}:Own"), clock, reactor)
-        self.assertIsInstance(proof, LockProof)
+        policy = ReplicationConfiguration(False, manager=LockManagerConfiguration(f"{__name__}:Own"))
+        proof = make_lock_proof(policy, clock, reactor)
+        assert isinstance(proof, LockProof)
+        self.assertIsNone(proof._shared_name)
+        competing = make_lock_proof(replace(policy, coordination_id="peer-1"), clock, reactor)
+        assert competing is not None
+        self.assertEqual(competing._shared_name, "peer.1")
+        self.assertIsNone(make_lock_proof(ReplicationConfiguration(False), clock, reactor))

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
 import socket
+import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
+from typing import ClassVar
+from unittest import TestCase
 
+from mqbroker.lock_managers import ZOOKEEPER
 from tests.interop.processes import ManagedProcess, ProcessFailed, free_port
 
 JARS = (
@@ -64,6 +69,10 @@ class ZooKeeperServer:
             self._process = None
 
     @property
+    def running(self) -> bool:
+        return self._process is not None
+
+    @property
     def mode(self) -> str:
         """``leader``, ``follower``, or nothing for one that does not serve."""
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), timeout=2) as connection:
@@ -88,31 +97,45 @@ class Ensemble:
     def start(self) -> None:
         """Start those that do not run, and wait until all serve."""
         for server in self.servers:
-            if server._process is None:
+            if not server.running:
                 server.start()
-        self.wait_until_serving(3)
+        self._wait_until("all servers of ZooKeeper serve", lambda: all(server.mode for server in self.servers))
 
-    def wait_until_serving(self, number: int) -> None:
-        deadline = time.monotonic() + START_SECONDS
-        while sum(bool(server.mode) for server in self.servers) < number:
-            if time.monotonic() > deadline:
-                raise ProcessFailed(f"fewer than {number} servers of ZooKeeper serve: {[server.mode for server in self.servers]}")
-            time.sleep(LOOK_SECONDS)
-
-    @property
-    def leader(self) -> ZooKeeperServer:
-        return next(server for server in self.servers if server.mode == "leader")
+    def kill_leader(self) -> None:
+        next(server for server in self.servers if server.mode == "leader").kill()
 
     def kill(self) -> None:
         for server in self.servers:
             server.kill()
 
+    def _wait_until(self, what: str, condition: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + START_SECONDS
+        while not condition():
+            if time.monotonic() > deadline:
+                raise ProcessFailed(f"it is not so that {what}: {[server.mode for server in self.servers]}")
+            time.sleep(LOOK_SECONDS)
 
-@contextlib.contextmanager
-def running_ensemble(folder: Path) -> Iterator[Ensemble]:
-    ensemble = Ensemble(folder)
-    try:
-        ensemble.start()
-        yield ensemble
-    finally:
-        ensemble.kill()
+
+class EnsembleCase(TestCase):
+    """The tests of a class share an ensemble, whose servers all serve when a test begins."""
+
+    ensemble: ClassVar[Ensemble]
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        super().setUpClass()
+        folder = Path(tempfile.mkdtemp(prefix="mqbroker-zookeeper-"))
+        cls.addClassCleanup(shutil.rmtree, folder, ignore_errors=True)
+        cls.ensemble = Ensemble(folder)
+        cls.addClassCleanup(cls.ensemble.kill)
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.ensemble.start()
+        self.namespace = f"test-{self.id().rpartition('.')[2]}"
+
+    def manager_xml(self, session_ms: int) -> str:
+        """The element of broker.xml."""
+        properties = {"connect-string": self.ensemble.connect_string, "namespace": self.namespace, "session-ms": str(session_ms)}
+        listed = "".join(f'<property key="{name}" value="{value}"/>' for name, value in properties.items())
+        return f"<manager><class-name>{ZOOKEEPER[0]}</class-name><properties>{listed}</properties></manager>"

@@ -35,14 +35,14 @@ def lock_policy(options: dict[str, Any]) -> ReplicationConfiguration | None:
 
 def node_name(policy: ReplicationConfiguration, folders: DataFolders, node_id: str | None) -> str:
     """The name by which the lock manager knows the node; ``node_id`` is one that the operator has named."""
-    from mqbroker.ha.locks.coordination import coordinated_node_id
+    from mqbroker.ha.locks.coordination import coordinated_name
     from mqbroker.process.localfs import LocalFileSystem
     from mqbroker.storage.disk.nodelock import NodeLock
 
     if policy.coordination_id is not None:
         if node_id is not None:
             raise BadUsage(f"--node-id: the node id of this broker follows from its coordination-id {policy.coordination_id}")
-        return coordinated_node_id(policy.coordination_id)
+        return coordinated_name(policy.coordination_id)
     found = node_id or NodeLock(LocalFileSystem(), folders.node_directory).node_id()
     if found is None:
         raise CommandError(f"{folders.node_directory} has no node id yet: name one by --node-id")

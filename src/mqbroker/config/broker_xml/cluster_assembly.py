@@ -208,6 +208,8 @@ class _Assembly:
         values = _known(ReplicationConfiguration, role.values)
         if manager is None and values.get("coordination_id") is not None:
             self._error(role.at("coordination_id"), "<coordination-id> needs a <manager>: votes know no competing primaries")
+        if "/" in (values.get("coordination_id") or ""):
+            self._error(role.at("coordination_id"), "<coordination-id> is not valid: expected a text without a slash")
         self._configuration.replication = ReplicationConfiguration(backup, manager=manager, **values)
         self._scale_down(role)
         scale_down = self._configuration.scale_down

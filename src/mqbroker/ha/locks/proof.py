@@ -35,9 +35,20 @@ class Worker(DiskWriter, Protocol):
 
 
 class LockProof:
-    """Asks ``manager`` in the thread of ``worker``.  ``call`` lets another thread call on the loop."""
+    """Asks ``manager`` in the thread of ``worker``.  ``call`` lets another thread call on the loop.
 
-    def __init__(self, manager: LockManager, worker: Worker, call: Callable[[Callable[[], object]], object], clock: Clock) -> None:
+    ``shared_name`` is the name of the lock that competing primaries have; None: it is the node id.
+    """
+
+    def __init__(
+        self,
+        manager: LockManager,
+        worker: Worker,
+        call: Callable[[Callable[[], object]], object],
+        clock: Clock,
+        shared_name: str | None = None,
+    ) -> None:
+        self._shared_name = shared_name
         self._claims = Claims(manager, lambda reason: call(partial(self._lost, reason)))
         self._worker = worker
         self._clock = clock
@@ -63,11 +74,11 @@ class LockProof:
 
         self._run(lambda: list(self._claims.start()), lambda found, error: connected(found or [], error))
 
-    def claim(self, name: str, sequence: int, done: Callable[[Claim | str], object]) -> None:
-        """Claim ``sequence`` of the node ``name``; ``done`` hears the end, or why there is none, unless :meth:`stop` comes first."""
+    def claim(self, node_id: str, sequence: int, done: Callable[[Claim | str], object]) -> None:
+        """Claim ``sequence`` of the node; ``done`` hears the end, or why there is none, unless :meth:`stop` comes first."""
         self.stop()
         step = self._step
-        self._name = name
+        self._name = name = self._shared_name or node_id
 
         def ended(claim: Claim | None, error: Exception | None) -> None:
             if step is self._step:

@@ -103,7 +103,7 @@ class CoordinatedTests(SynchronousTestCase):
 
     def test_the_node_of_competing_primaries(self) -> None:
         self.configure(more="<coordination-id>peer-journal-001</coordination-id>")
-        self.assertIn("node:       fedfefef-ef9f-1001-8000-000000000000", self.command("list", "--remote").out)
+        self.assertIn("node:       peer.journal.001", self.command("list", "--remote").out)
         self.assertIn("follows from its coordination-id", self.refused("list", "--remote", "--node-id", OTHER_NODE))
 
     def test_a_folder_without_a_node(self) -> None:

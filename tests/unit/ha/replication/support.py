@@ -24,6 +24,7 @@ from mqbroker.config.model.cluster import (
     ScaleDownConfiguration,
 )
 from mqbroker.config.model.configuration import Configuration, QueueConfiguration
+from mqbroker.ha.locks.coordination import coordinated_name
 from mqbroker.ha.locks.proof import LockProof
 from mqbroker.ha.proof.copy_record import CopyRecord, read_record
 from mqbroker.ha.replication.kept_voters import kept_voters
@@ -242,7 +243,9 @@ class Node:
             return None
         self.lock_manager = MemoryLockManager(self.lock_service)
         process = self.process
-        return LockProof(self.lock_manager, LockWorker(process), lambda function: process.call_later(0, function), process)
+        name = self.policy.coordination_id
+        shared = None if name is None else coordinated_name(name)
+        return LockProof(self.lock_manager, LockWorker(process), lambda function: process.call_later(0, function), process, shared)
 
     network_watch: Any = None
     """The network check of the next start."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from itertools import permutations
 
-from mqbroker.ha.locks.coordination import coordinated_node_id
+from mqbroker.ha.locks.coordination import coordinated_name, coordinated_node_id
 from tests.unit.ha.replication.support import Node
 from tests.unit.ha.replication.test_activation_locks import LockCase
 
 PEERS = "peer-journal-001"
-NODE = coordinated_node_id(PEERS)
+NAME, NODE = coordinated_name(PEERS), coordinated_node_id(PEERS)
 
 
 class CompetingCase(LockCase):
@@ -39,7 +39,7 @@ class CompetingTests(CompetingCase):
 
     def test_they_are_one_node(self) -> None:
         self.assertEqual({peer.record_node for peer in self.peers}, {NODE})
-        self.assertEqual((set(self.service.numbers), self.number), ({NODE}, 1))
+        self.assertEqual(self.service.numbers, {NAME: 1})
 
     def test_a_peer_that_is_back_does_not_get_its_place_back(self) -> None:
         self.first.kill()
@@ -105,7 +105,7 @@ class FormerNodeTests(CompetingCase):
         node = own.record_node
         assert node is not None and node != NODE
         self.stop_all([own])
-        self.service.numbers = {NODE: self.service.numbers[node]}
+        self.service.numbers = {NAME: self.service.numbers[node]}
         peer = self.peer(1)
         peer.disk = own.disk
         peer.start()
