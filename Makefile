@@ -82,7 +82,7 @@ $(VENV)/.created:
 # setuptools copies what an earlier build left in build/ into the wheel, deleted modules included.
 $(VENV)/.installed: $(VENV)/.created $(PACKAGING) README.md $(SOURCES)
 	@rm -rf build clients/*/build
-	$(PY) -m pip install --quiet . ./clients/mqclient
+	$(PY) -m pip install --quiet '.[zookeeper]' ./clients/mqclient
 	@touch $@
 
 $(VENV)/.test-extras: $(VENV)/.created $(PACKAGING)

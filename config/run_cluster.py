@@ -1,7 +1,8 @@
 """Runs every broker of one of the folders beside this file until Ctrl-C: ``python config/run_cluster.py config/cluster-symmetric``.
 
 Each folder in it that has a broker.xml is one broker; its data go to ``data/`` in the current folder.  The one called ``artemis`` is a real
-Artemis, which is looked for in the folder that the environment variable ARTEMIS_HOME names.
+Artemis, which is looked for in the folder that the environment variable ARTEMIS_HOME names.  A folder with a zoo.cfg is a server of
+ZooKeeper, which is looked for in the folder that ZOOKEEPER_HOME names, and without that among the jars of pyspark.
 
 With a broker.xml instead of a folder it runs that broker alone, as it would run by itself; Ctrl-C is then no failure (`make run`).
 """
@@ -9,15 +10,18 @@ With a broker.xml instead of a folder it runs that broker alone, as it would run
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
 import threading
+from importlib.util import find_spec
 from pathlib import Path
 from types import FrameType
 
 ARTEMIS = "artemis"
+ZOO_CFG = "zoo.cfg"
 STOPPED = (0, -signal.SIGTERM, 128 + signal.SIGTERM)
 """Statuses of a broker that was stopped: both kinds end by the signal once everything is done, Java with a number for it."""
 
@@ -28,6 +32,8 @@ class SetupError(Exception):
 
 def command(node: Path, data: Path) -> list[str]:
     """What runs the broker of the folder ``node`` with its data in ``data``.  Raises SetupError."""
+    if (node / ZOO_CFG).exists():
+        return zookeeper(node, data)
     if node.name != ARTEMIS:
         return [sys.executable, "-m", "mqbroker.cli.daemon", "--config", str(node / "broker.xml"), "--data", str(data)]
     program = Path(os.environ.get("ARTEMIS_HOME", "")) / "bin" / "artemis"
@@ -39,6 +45,22 @@ def command(node: Path, data: Path) -> list[str]:
         subprocess.run([*create, "--no-autotune", "--no-web", "--nio"], check=True)
     shutil.copy(node / "broker.xml", instance / "etc" / "broker.xml")
     return [str(instance / "bin" / "artemis"), "run"]
+
+
+def zookeeper(node: Path, data: Path) -> list[str]:
+    """What runs the server of ZooKeeper in the folder ``node``, whose name ends with its number.  Raises SetupError."""
+    home, spark = os.environ.get("ZOOKEEPER_HOME"), find_spec("pyspark")
+    jars = Path(home) / "lib" if home else None if spark is None or spark.origin is None else Path(spark.origin).parent / "jars"
+    if jars is None or not any(jars.glob("zookeeper-*.jar")):
+        raise SetupError("set ZOOKEEPER_HOME to the folder of an unpacked Apache ZooKeeper, or install pyspark")
+    (data / "myid").write_text(node.name[-1])
+    return ["java", "-Xmx128m", "-cp", f"{jars}/*", "org.apache.zookeeper.server.quorum.QuorumPeerMain", str(node / ZOO_CFG)]
+
+
+def make_locks(broker_xml: Path) -> None:
+    """A lock manager on files expects that its folder is there."""
+    for folder in re.findall(r'key="locks-folder" value="([^"]+)"', broker_xml.read_text()):
+        Path(folder).mkdir(parents=True, exist_ok=True)
 
 
 def show(name: str, process: subprocess.Popen[str]) -> None:
@@ -68,8 +90,9 @@ def main(arguments: list[str]) -> int:
     folder = Path(arguments[0])
     if folder.is_file():
         return run_one(folder)
-    nodes = sorted(path.parent for path in folder.glob("*/broker.xml"))
-    if not nodes:
+    brokers = sorted(folder.glob("*/broker.xml"))
+    nodes = [path.parent for path in (*sorted(folder.glob(f"*/{ZOO_CFG}")), *brokers)]
+    if not brokers:
         print(f"{folder} has no folders with a broker.xml", file=sys.stderr)
         return 2
     processes: list[subprocess.Popen[str]] = []
@@ -82,6 +105,8 @@ def main(arguments: list[str]) -> int:
         signal.signal(number, stop)
     threads = []
     try:
+        for path in brokers:
+            make_locks(path)
         for node in nodes:
             data = Path("data", folder.resolve().name, node.name).absolute()
             data.mkdir(parents=True, exist_ok=True)

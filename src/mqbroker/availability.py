@@ -11,15 +11,27 @@ from mqbroker.process.mounts import NfsMount, nfs_mount, read_mounts
 if TYPE_CHECKING:
     from mqbroker.config.instance.broker_settings import BrokerSettings
     from mqbroker.config.model.configuration import Configuration
-    from mqbroker.ha.detection import Detection
+    from mqbroker.ha.detection import Detection, Share
 
 
 def settings_detection(settings: BrokerSettings, mounts: str) -> Detection | None:
     """None for a broker without anybody that could go on."""
     from mqbroker.ha.detection import Share, detection
 
+    session = _session(settings.configuration)
     waits = [mount.wait for mount in _shared_mounts(settings, mounts) if mount.wait is not None]
-    return detection(settings.configuration, max(itertools.starmap(Share, waits), key=lambda share: share.seconds, default=None))
+    return detection(settings.configuration, max(itertools.starmap(Share, waits), key=lambda share: share.seconds, default=None), session)
+
+
+def _session(configuration: Configuration) -> Share | None:
+    policy = configuration.replication
+    if policy is None or policy.manager is None:
+        return None
+    from mqbroker.ha.detection import Share
+    from mqbroker.lock_managers import session_seconds
+
+    seconds = session_seconds(policy.manager)
+    return None if seconds is None else Share("session-ms of the lock manager", seconds)
 
 
 def _shared_mounts(settings: BrokerSettings, mounts: str) -> list[NfsMount]:

@@ -43,6 +43,18 @@ def make_lock_manager(configuration: LockManagerConfiguration) -> LockManager:
     return found
 
 
+def session_seconds(configuration: LockManagerConfiguration) -> float | None:
+    """How long the lock manager keeps the lock of a broker that it does not hear of; None where nobody knows, or it keeps it for no time."""
+    from mqbroker.ha.locks.zookeeper.properties import ZooKeeperProperties
+
+    if (configuration.class_name or ZOOKEEPER[0]) not in ZOOKEEPER:
+        return None
+    try:
+        return ZooKeeperProperties.parse(configuration.properties).session_ms / 1000
+    except ValueError:
+        return None  # the start says so
+
+
 def make_lock_proof(policy: ReplicationConfiguration, clock: ReactorClock, reactor: Any) -> LockProof | None:
     """The lock manager of ``policy`` with a thread of its own; None without one.  Raises ValueError."""
     from mqbroker.ha.locks.coordination import coordinated_name

@@ -69,18 +69,23 @@ class Broker:
         found = ACCEPTING.search(self.wait_for(line))
         self.url = "" if found is None else f"tcp://127.0.0.1:{found[1]}"
 
+    @property
+    def written(self) -> str:
+        """The log so far."""
+        return self._log.read_text("utf-8", "replace")
+
     def wait_for(self, line: str, times: int = 1) -> str:
         """Wait until ``line`` was written to the log so many times; returns the log."""
         deadline = time.monotonic() + START_TIMEOUT
         while time.monotonic() < deadline:
-            text = self._log.read_text("utf-8", "replace")
+            text = self.written
             if text.count(line) >= times:
                 return text
             if self._process.poll() is not None:
                 raise AssertionError(f"the broker has ended without {line!r}: {text[-1000:]}")
             time.sleep(0.05)
         self.stop()
-        raise AssertionError(f"no {line!r} within {START_TIMEOUT:g} s: {self._log.read_text('utf-8', 'replace')[-1000:]}")
+        raise AssertionError(f"no {line!r} within {START_TIMEOUT:g} s: {self.written[-1000:]}")
 
     def kill(self) -> None:
         """End the process without warning."""

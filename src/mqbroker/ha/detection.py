@@ -65,14 +65,18 @@ class Detection:
         return [*self.traps, *filter(None, (delay.warning() for delay in self.delays))]
 
 
-def detection(configuration: Configuration, nfs: Share | None) -> Detection | None:
-    """None for a broker without anybody that could go on.  ``nfs`` is how long a dead file server of the shared folder goes unnoticed."""
+def detection(configuration: Configuration, nfs: Share | None, session: Share | None = None) -> Detection | None:
+    """None for a broker without anybody that could go on.
+
+    ``nfs`` is how long a dead file server of the shared folder goes unnoticed, ``session`` how long the lock manager keeps the lock of a
+    broker that it does not hear of; None: it is free at once.
+    """
     shared, copied = configuration.shared_store, configuration.replication
     links = tuple(_link(configuration, connection) for connection in configuration.cluster_connections)
     if shared is not None:
         return Detection((_folder(nfs), *links), tuple(_traps(configuration, shared)))
     if copied is not None:
-        return Detection((*_copies(configuration, copied), *links), ())
+        return Detection((*_copies(configuration, copied, session), *links), ())
     return None
 
 
@@ -81,7 +85,7 @@ def _folder(nfs: Share | None) -> Delay:
     return Delay("A backup takes the folder of a dead broker", (look,) if nfs is None else (nfs, look))
 
 
-def _copies(configuration: Configuration, policy: ReplicationConfiguration) -> Iterator[Delay]:
+def _copies(configuration: Configuration, policy: ReplicationConfiguration, session: Share | None) -> Iterator[Delay]:
     """The time until a replica has the proof that it may go on, and until a primary without a replica has it, whose answers wait meanwhile.
 
     Nobody knows from the settings whether there are voters, so both cases are added up.
@@ -99,12 +103,20 @@ def _copies(configuration: Configuration, policy: ReplicationConfiguration) -> I
     )
     if policy.manager is not None:
         again = Share(f"{BUILT_IN}: the lock manager is asked again", 1.5 * LOCK_RETRY_SECONDS)
-        for what, noticed, _ in cases:
-            yield Delay(f"{what}, with the lock manager", (*noticed, again))
+        (takes, dead, _), (goes_on, noticed, _) = cases
+        yield Delay(f"{takes}, with the lock manager", (*dead, *_rest_of_session(session, dead), again))
+        yield Delay(f"{goes_on}, with the lock manager", (*noticed, again))
         return
     for what, noticed, alone in cases:
         yield Delay(f"{what}, in a pair alone", (*noticed, alone))
         yield Delay(f"{what}, with voters", (*noticed, asked, VOTES))
+
+
+def _rest_of_session(session: Share | None, noticed: tuple[Share, ...]) -> Iterator[Share]:
+    """The lock manager waits for the dead broker at the same time as others do."""
+    if session is not None:
+        rest = session.seconds - sum(share.seconds for share in noticed)
+        yield Share(f"{session.setting}, beyond the time until it is noticed", max(rest, 0.0))
 
 
 def _replica_silence(configuration: Configuration, connection: ClusterConnectionConfiguration) -> tuple[Share, ...]:

@@ -64,6 +64,16 @@ class RunClusterTests(SynchronousTestCase):
         self.assertEqual(process.returncode, 0, rest)
         self.assertIn("one | stopped", rest)
 
+    def test_a_server_of_zookeeper_is_asked_for_by_name(self) -> None:
+        self.node("one")
+        server = self.folder / "brokers" / "zookeeper1"
+        server.mkdir()
+        (server / "zoo.cfg").touch()
+        self.environment["ZOOKEEPER_HOME"] = str(self.folder)
+        status, output = self.run_to_its_end("brokers")
+        self.assertEqual(status, 1)
+        self.assertIn("set ZOOKEEPER_HOME to the folder of an unpacked Apache ZooKeeper, or install pyspark", output)
+
     def test_one_broker_is_stopped_by_ctrl_c_without_a_failure(self) -> None:
         self.node("one")
         command = [sys.executable, str(PROGRAM), "brokers/one/broker.xml"]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import re
 import tempfile
 import threading
 from pathlib import Path
@@ -81,11 +83,29 @@ class SampleClusterTests(SynchronousTestCase):
         self.kill_the_primary(sample)
         sample.await_line(1, r"^backup \| .*scale-down to .*; complete")
 
+    def test_a_lock_manager_on_files(self) -> None:
+        sample = self.start("ha-lock-file")
+        sample.await_line(1, r"^backup \| .*AMQ221024")
+        self.kill_the_primary(sample)
+
+    def test_competing_primaries(self) -> None:
+        sample = self.start("ha-competing")
+        sample.await_line(2, "AMQ221024")
+        [active] = [name for name in sample.nodes if any(re.search(rf"^{name} \| .*AMQ221007", line) for line in sample.output)]
+        produce, consume, *_ = sample.commands()
+        self.assertEqual(sample.run(produce).status, 0)
+        sample.kill(active)
+        got = sample.run([*consume, "--receive-timeout", "30000", "--break-on-null"])
+        self.assertIn("Consumed: 30 messages", got.out, sample.text()[-5000:])
+
     def kill_the_primary(self, sample: SampleCluster) -> None:
-        produce, consume, check = sample.commands()
+        produce, consume, *others, check = sample.commands()
         sent = sample.run(produce)
         self.assertEqual(sent.status, 0, sent.err)
         self.assertEqual(sample.run(check).status, 0)
+        with contextlib.chdir(sample.folder):
+            listed = [sample.run(each) for each in others]
+        self.assertEqual([(each.status, "number:" in each.out) for each in listed], [(0, True)] * len(listed), listed)
         sample.kill("primary")
         sample.await_line(1, "AMQ221010")
         got = sample.run([*consume, "--receive-timeout", "30000", "--break-on-null"])

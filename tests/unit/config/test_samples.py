@@ -7,17 +7,20 @@ from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from mqbroker.availability import settings_detection
+from mqbroker.config.instance.broker_settings import BrokerSettings
 from mqbroker.config.model.cluster import ClusterConnectionConfiguration, SharedStoreConfiguration
 from mqbroker.config.model.configuration import Configuration
 from mqbroker.config.parse import load_configuration
 from mqbroker.config.properties.properties import parse_properties
-from mqbroker.ha.detection import detection
+from mqbroker.lock_managers import make_lock_manager
 from mqclient.urls import parse_connection_url
 
 CONFIG = Path(__file__).parents[3] / "config"
 FOLDERS = ("cluster-chain", "cluster-discovery", "cluster-static", "cluster-symmetric", "cluster-with-artemis")
 PAIR, REPLICATED, SCALE_DOWN = "ha-shared-store", "ha-replication", "ha-scale-down"
-HA = (PAIR, REPLICATED, SCALE_DOWN)
+LOCKED, COMPETING = ("ha-lock-file", "ha-zookeeper"), "ha-competing"
+HA = (PAIR, REPLICATED, SCALE_DOWN, *LOCKED, COMPETING)
 LOOPBACK = "127.0.0.1"
 
 
@@ -122,12 +125,40 @@ class SampleTests(SynchronousTestCase):
             self.assertEqual((each.name, each.connectors[name].port), (name, each.acceptors[0].port))
             self.assertEqual(len({str(other.connectors[name]) for other in nodes.values()}), 1)
 
+    def test_pairs_with_a_lock_manager(self) -> None:
+        for folder in LOCKED:
+            nodes = self.nodes(folder)
+            primary, backup = nodes["primary"].replication, nodes["backup"].replication
+            assert primary is not None and backup is not None and primary.manager is not None
+            self.assertEqual((primary.backup, backup.backup, backup.allow_failback), (False, True, True))
+            self.assertEqual(primary.manager, backup.manager)
+            self.assertIsNotNone(make_lock_manager(primary.manager))
+            self.assertEqual(self.links(folder), {"primary": ("backup",), "backup": ("primary",)})
+
+    def test_the_servers_of_zookeeper_are_those_that_the_brokers_look_for(self) -> None:
+        policy = self.nodes("ha-zookeeper")["primary"].replication
+        assert policy is not None and policy.manager is not None
+        files = [path.read_text() for path in sorted((CONFIG / "ha-zookeeper").glob("*/zoo.cfg"))]
+        ports = [re.findall(r"(?m)^clientPort=(\d+)$", text)[0] for text in files]
+        self.assertEqual(policy.manager.properties["connect-string"], ",".join(f"{LOOPBACK}:{port}" for port in ports))
+        [tick] = {int(found) for text in files for found in re.findall(r"(?m)^tickTime=(\d+)$", text)}
+        self.assertIn(int(policy.manager.properties["session-ms"]), range(2 * tick, 20 * tick + 1))
+
+    def test_competing_primaries_are_one_node(self) -> None:
+        policies = [each.replication for each in self.nodes(COMPETING).values()]
+        self.assertEqual(policies, [policies[0]] * 3)
+        assert policies[0] is not None
+        self.assertEqual((policies[0].backup, policies[0].coordination_id), (False, "c0ffee01"))
+        self.assertEqual(self.links(COMPETING), {"one": ("two", "three"), "two": ("one", "three"), "three": ("one", "two")})
+
     def test_a_dead_broker_of_a_pair_is_replaced_soon(self) -> None:
         for folder in HA:
             nodes = self.nodes(folder)
-            for name in ("primary", "backup"):
-                result = detection(nodes[name], None)
-                assert result is not None
+            for name, node in nodes.items():
+                result = settings_detection(BrokerSettings(node, CONFIG), "")
+                if result is None:
+                    self.assertIn(name, ("voter", "other"))
+                    continue
                 self.assertEqual(result.warnings, [], (folder, name))
                 self.assertLess(max(delay.seconds for delay in result.delays), 5.0, (folder, name))
 

@@ -136,6 +136,11 @@ class SharedStoreTests(SynchronousTestCase):
         self.assertEqual(replica.what, "A replica takes over from a dead primary, with the lock manager")
         self.assertEqual(shares(replica), {"connection-ttl": 1.5, "check-period, beyond connection-ttl": 0.5, again: 0.375})
         self.assertEqual(primary.what, "A primary goes on without a dead replica, with the lock manager")
+        for seconds, rest in ((6.0, 4.0), (1.0, 0.0)):
+            result = detection(configuration, None, Share("session-ms", seconds))
+            assert result is not None
+            self.assertEqual(shares(result.delays[0])["session-ms, beyond the time until it is noticed"], rest)
+            self.assertEqual(result.delays[1], primary)
 
     def test_a_replica_that_answers_nothing_is_given_up_by_what_ends_first(self) -> None:
         for options, expected in (
