@@ -369,6 +369,12 @@ COORDINATION_ID = honoured(
     kinds.FILLED_TEXT,
     "Competing primaries: brokers with the same one are one node, and any of them may be active; needs a `manager`.",
 )
+OLD_ROLE_COORDINATION_ID = _refused(
+    "coordination-id",
+    "Competing primaries.",
+    "",
+    "under its old name a role is always one of a pair that votes: write primary",
+)
 ACTIVE_CHECK = flag("check-for-active-server", "Start only with a proof that no other copy is active; absent: as true.")
 REPLICATED_PRIMARY = Block(
     "primary",
@@ -394,7 +400,8 @@ REPLICATED_BACKUP = Block(
 
 
 def _old_role(role: Block, name: str) -> Block:
-    children = tuple(OLD_ROLE_MANAGER if child is MANAGER else child for child in role.children)
+    old = {MANAGER.name: OLD_ROLE_MANAGER, COORDINATION_ID.name: OLD_ROLE_COORDINATION_ID}
+    children = tuple(old.get(child.name, child) for child in role.children)
     return replace(role, name=name, instead=role.name, children=children)
 
 

@@ -96,6 +96,7 @@ class ReplicationTests(ConfigurationTestCase):
             (MANAGER, "<replication> holds nothing: expected primary or backup"),
             (f"<primary>{MANAGER.replace('key=', 'name=', 1)}</primary>", "name"),
             ("<primary><coordination-id>peer</coordination-id></primary>", "<coordination-id> needs a <manager>"),
+            ("<master><coordination-id>peer</coordination-id></master>", "<coordination-id> cannot be used: under its old name"),
             (f"<primary>{MANAGER}<coordination-id>a/b</coordination-id></primary>", "expected a text without a slash"),
             (f"<colocated>{colocated}</colocated>", "<colocated> cannot be used: this kind of high availability is not there yet"),
             (f"<colocated>{excludes}</colocated>", "<colocated> cannot be used"),
