@@ -37,6 +37,7 @@ from mqbroker.process.memory_return import MemoryReturn, trim_heap
 from mqbroker.process.threads import ThreadedDiskWriter
 
 if TYPE_CHECKING:
+    from mqbroker.colocation import Colocation
     from mqbroker.ha.locks.proof import LockProof
     from mqbroker.messaging.messaging import Messaging
     from mqbroker.messaging.ports import Store
@@ -93,6 +94,7 @@ class Broker:
             self._lock_proof(),
         )
         self._activation = make_activation(self.configuration, outside)
+        self._colocation = self._make_colocation()
         self._life = BrokerLife(settings, self._parts(), self._store_failed, on_stop_wanted or self.stop, self._activated)
 
     # --- what it is made of
@@ -125,6 +127,7 @@ class Broker:
             version=__version__,
             network=self._network,
             database=self._database(),
+            colocation=lambda: None if self._colocation is None else self._colocation.figures,
         )
 
     def _database(self) -> Database | None:
@@ -139,6 +142,16 @@ class Broker:
             return make_database(configuration, self.settings.base, read_mounts())
         except ValueError as error:
             raise StartError(str(error)) from error
+
+    def _make_colocation(self) -> Colocation | None:
+        if self.configuration.colocated is None:
+            return None
+        from mqbroker.colocation import Colocation
+
+        def make_broker(settings: BrokerSettings, failed: Callable[[str], object], stop_wanted: Callable[[], object]) -> Broker:
+            return Broker(settings, self._reactor, failed, stop_wanted)
+
+        return Colocation(self.settings, self.clock, self._make_runtime, self._defer_to_thread, make_broker, self.accept_in_process)
 
     def _network_watch(self) -> NetworkWatch | None:
         """Raises :class:`StartError`."""
@@ -253,6 +266,11 @@ class Broker:
         self._life.start()
 
     @property
+    def state(self) -> str:
+        """The state of its life, such as active or passive."""
+        return self._life.state
+
+    @property
     def is_active(self) -> bool:
         """Does the broker serve clients?"""
         return self._life.state == active.name
@@ -271,6 +289,8 @@ class Broker:
             name=self.configuration.name,
             node=self.node_id,
         )
+        if self._colocation is not None:
+            self._colocation.activated(self.server)
         self._on_active()
 
     def _watch_loop(self) -> None:
@@ -296,7 +316,15 @@ class Broker:
     # --- stop
 
     def stop(self) -> Deferred[None]:
-        """Stop in order: clients are told, accepted messages are written.  With a graceful shutdown clients may end by themselves first."""
+        """Stop in order: clients are told, accepted messages are written.  With a graceful shutdown clients may end by themselves first.
+
+        Hosted backups stop before: one of them may just give its messages to this broker.
+        """
+        if self._colocation is not None:
+            return self._colocation.stop().addBoth(lambda _: self._stop())
+        return self._stop()
+
+    def _stop(self) -> Deferred[None]:
         if self._life.state != active.name:
             return self._life.stop()
         self._stop_looking()
@@ -315,12 +343,16 @@ class Broker:
 
     @property
     def scales_down(self) -> bool:
-        """Do the messages go to another broker when this one stops?"""
-        return self._life.state in (active.name, leaving.name) and self._life.active.others.scales_down
+        """Do the messages go to another broker when this one stops, or those of a hosted backup?"""
+        hosted = self._colocation is not None and self._colocation.scales_down
+        return hosted or (self._life.state in (active.name, leaving.name) and self._life.active.others.scales_down)
 
     def cut_short(self) -> None:
         """While the broker stops: move no more messages to another one, but leave them on the disk."""
-        self._life.active.others.cut_short()
+        if self._colocation is not None:
+            self._colocation.cut_short()
+        if self._life.state in (active.name, leaving.name):
+            self._life.active.others.cut_short()
 
     def _stop_looking(self) -> None:
         if self._watch is not None:
@@ -335,6 +367,8 @@ class Broker:
         if self._on_failure is not None:
             self._on_failure(reason)
         self._stop_looking()
+        if self._colocation is not None:
+            self._colocation.stop()
 
 
 def _disk_space(folders: Sequence[str]) -> list[DiskSpace]:

@@ -90,6 +90,7 @@ ORDER: Mapping[str, Sequence[str]] = {
         "listening",
         "monitoring",
         "settings",
+        "colocation",
         "app",
         "embedded",
         "pytest_plugin",

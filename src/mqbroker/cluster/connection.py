@@ -81,7 +81,8 @@ class ClusterConnection:
         self.own_connector = own_connector
         self.backup_group = None if options.replication is None else options.replication.group_name
         """A replica with a group name pairs only with a broker of the same one."""
-        self.scale_down_group = None if options.scale_down is None else options.scale_down.group_name
+        scale_down = options.scale_down if options.colocated is None else options.colocated.scale_down
+        self.scale_down_group = None if scale_down is None else scale_down.group_name
         """Brokers of the same group give each other their messages when they leave."""
         self.topology = ClusterTopology(server.node_id, server.clock)
         credentials = ClusterCredentials(options.cluster_user, options.cluster_password)

@@ -82,6 +82,7 @@ class ActiveBroker:
             lambda: parts.clock.call_later(0, stop_wanted),
             activation.hand_over,
             lambda: activation.copies,
+            parts.colocation,
         )
         try:
             security = security_of(settings, recovered, store, parts, self._audit)

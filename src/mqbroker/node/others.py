@@ -13,14 +13,15 @@ from mqbroker.node.parts import StartError
 if TYPE_CHECKING:
     from mqbroker.node.clustering import Clustering
     from mqbroker.server.bridge_port import BridgePort
-    from mqbroker.server.cluster_port import ClusterPort, CopyFigures, ManagedBroadcastGroup
+    from mqbroker.server.cluster_port import ClusterPort, ColocatedFigures, CopyFigures, ManagedBroadcastGroup
 
 
 class Others:
     """Implements :class:`mqbroker.server.cluster_port.OtherBrokers`.
 
     ``make`` makes the clustering, which is imported only then.  ``stop`` is called when management wants the broker to scale down or
-    to fail over, and before, for a failover, ``hand_over``.  ``copies`` tells how a replicated pair stands.
+    to fail over, and before, for a failover, ``hand_over``.  ``copies`` tells how a replicated pair stands, and ``colocation``
+    which backups are hosted.
     """
 
     def __init__(
@@ -30,6 +31,7 @@ class Others:
         stop: Callable[[], object],
         hand_over: Callable[[], object],
         copies: Callable[[], CopyFigures | None],
+        colocation: Callable[[], ColocatedFigures | None],
     ) -> None:
         self.clustering: Clustering | None = None
         """None until the configuration or management needs it."""
@@ -38,6 +40,7 @@ class Others:
         self._stop = stop
         self._hand_over = hand_over
         self._copies = copies
+        self._colocation = colocation
 
     # --- what the server and its management see
 
@@ -52,6 +55,10 @@ class Others:
     @property
     def copies(self) -> CopyFigures | None:
         return self._copies()
+
+    @property
+    def colocated(self) -> ColocatedFigures | None:
+        return self._colocation()
 
     @property
     def broadcast_groups(self) -> Mapping[str, ManagedBroadcastGroup]:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from twisted.internet.defer import Deferred
 
     from mqbroker.config.instance.broker_settings import BrokerSettings
+    from mqbroker.server.cluster_port import ColocatedFigures
     from mqbroker.server.observation.metrics import MetricsSource
     from mqbroker.server.transport.acceptor import Acceptor, ConnectingServer
     from mqbroker.storage.sql.database import Database
@@ -109,8 +110,8 @@ class Parts:
     is, 0 to 1.  ``make_runtime`` gives links to other brokers their network and clock.  ``make_listeners`` makes the ways into a server,
     ``make_pages`` those to health and metrics.  ``registrar`` agrees to definitions and to names that are taken.  ``memory_default`` is the
     ``global-max-size`` in bytes of a configuration without one.  ``loop_lag_ms`` tells how long the event loop let others wait; None =
-    nobody watches it.  ``network`` watches the network; None = the configuration does not ask for that.
-    ``database`` is the one in which messages are kept; None = in files.
+    nobody watches it.  ``network`` watches the network; None = the configuration does not ask for that.  ``database`` is the one in which
+    messages are kept; None = in files.  ``colocation`` tells of backups of other brokers in this process, and of the own one elsewhere.
     """
 
     clock: Clock
@@ -134,3 +135,4 @@ class Parts:
     version: str
     network: NetworkWatch | None = None
     database: Database | None = None
+    colocation: Callable[[], ColocatedFigures | None] = lambda: None

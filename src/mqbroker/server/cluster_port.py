@@ -101,8 +101,27 @@ class CopyFigures(NamedTuple):
     size: int | None
 
 
+class HostedFigures(NamedTuple):
+    """A backup of another broker in this process.  ``state`` is active, passive and so on."""
+
+    name: str
+    node_id: str
+    state: str
+
+
+class ColocatedFigures(NamedTuple):
+    """``host`` is the node id of the broker that hosts the backup of this one, None while none does; ``hosted`` are those of others."""
+
+    host: str | None
+    hosted: Sequence[HostedFigures]
+
+
 class OtherBrokers(Protocol):
     """The links of this broker to other brokers."""
+
+    @property
+    def colocated(self) -> ColocatedFigures | None:
+        """None for a broker that neither hosts backups nor has its own hosted."""
 
     @property
     def copies(self) -> CopyFigures | None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from queue import SimpleQueue
 from unittest import TestCase
 
-from mqclient.jms import ConnectionFactory, JMSException
+from mqclient.jms import ConnectionFactory, JMSException, TextMessage
 from mqclient.jms.connection import Connection
 from tests.integration.brokers import Broker
 from tests.integration.ha.pair import PRIMARY
@@ -39,6 +39,15 @@ class FollowingClients(TestCase):
             except JMSException:
                 continue  # nobody knows what became of it
             acknowledged.put(f"m{number}")
+
+    def send_to(self, name: str, *texts: str) -> None:
+        """Send texts, each with itself as its duplicate id."""
+        session = self.connect(name).create_session()
+        producer = session.create_producer(session.create_queue("q"))
+        for text in texts:
+            message: TextMessage = session.create_text_message(text)
+            message.set_string_property("_AMQ_DUPL_ID", text)
+            producer.send(message)
 
     def lose_the_primary_under_load(self, primary: Broker, backup: Broker, start: Callable[[str, str], object]) -> None:
         """Kill ``primary``, go on with ``backup``, and let the primary come back and take over again: nothing acknowledged is lost."""

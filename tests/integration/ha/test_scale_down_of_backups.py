@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mqclient.jms import TextMessage
 from tests.integration.brokers import Broker
 from tests.integration.ha.following_clients import FollowingClients
 from tests.integration.ha.pair import BACKUP, PRIMARY
@@ -33,15 +32,6 @@ class ScaleDownCase(FollowingClients, ProcessesCase):
 
     def data(self, name: str) -> Path:
         return self.folder / name
-
-    def send_to(self, name: str, *texts: str) -> None:
-        """Send texts, each with itself as its duplicate id."""
-        session = self.connect(name).create_session()
-        producer = session.create_producer(session.create_queue("q"))
-        for text in texts:
-            message: TextMessage = session.create_text_message(text)
-            message.set_string_property("_AMQ_DUPL_ID", text)
-            producer.send(message)
 
     def taken_over(self) -> Broker:
         """The backup, after it has found its primary dead."""

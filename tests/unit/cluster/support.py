@@ -36,6 +36,7 @@ class KnownOthers:
         self.bridges = bridges
         self.broadcast_groups: dict[str, Any] = {}
         self.copies: Any = None
+        self.colocated: Any = None
 
     def open_bridges(self) -> Any:
         return self.bridges

@@ -11,9 +11,10 @@ from mqbroker.config.model.cluster import ScaleDownConfiguration
 from mqbroker.config.model.configuration import Configuration
 from mqbroker.node.others import Others
 from mqbroker.node.parts import StartError
-from mqbroker.server.cluster_port import CopyFigures
+from mqbroker.server.cluster_port import ColocatedFigures, CopyFigures
 
 COPIES = CopyFigures(1, True, None, None)
+COLOCATED = ColocatedFigures("host", [])
 
 
 class PlayedClustering:
@@ -50,12 +51,13 @@ class OthersTests(SynchronousTestCase):
             return self.made[-1]
 
         stop, hand_over = (lambda: self.stops.append("stop")), (lambda: self.stops.append("hand over"))
-        return Others(Configuration(**options), make, stop, hand_over, lambda: COPIES)
+        return Others(Configuration(**options), make, stop, hand_over, lambda: COPIES, lambda: COLOCATED)
 
     def test_a_broker_alone_has_nothing_to_show(self) -> None:
         others = self.others()
         self.assertEqual((others.cluster, others.bridges, others.broadcast_groups, others.problem()), (None, None, {}, None))
         self.assertIs(others.copies, COPIES)
+        self.assertIs(others.colocated, COLOCATED)
         others.cut_short()
         self.assertEqual((others.scales_down, self.made), (False, []))
 

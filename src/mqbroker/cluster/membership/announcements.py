@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from twisted.logger import Logger
 
-from mqbroker.cluster.membership.votes import FAILOVER_VOTE, OFFER_VOTE, OLD_FAILOVER_VOTE, failover_vote, no_offer
+from mqbroker.cluster.membership.votes import FAILOVER_VOTE, OFFER_VOTE, OLD_FAILOVER_VOTE, Offer, failover_vote
 from mqclient.protocol.topology import TopologyMember
 from mqclient.wire.packets import (
     BackupRegistration,
@@ -50,7 +50,7 @@ class Announcements:
         channel.register_vote(FAILOVER_VOTE, self._vote_on_failover)
         channel.register_vote(OLD_FAILOVER_VOTE, self._vote_on_failover)
         # A broker that wants a backup waits long for each member that says nothing.
-        channel.register_vote(OFFER_VOTE, lambda connection, vote: no_offer(self._default.node_id))
+        channel.register_vote(OFFER_VOTE, lambda connection, vote: Offer(0, self._default.node_id, False).encode())
         channel.register(BackupRequest, lambda connection, packet: BackupRequestResponse(False))
 
     def _announced(self, connection: ServerConnection, packet: NodeAnnounce) -> None:

@@ -5,6 +5,7 @@ Source: ``protocol-spec/``, chapter "Cluster packets".
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mqclient.wire.primitives import Reader, Writer
@@ -20,13 +21,48 @@ OLD_FAILOVER_VOTE = "LiveFailoverQuorumVote"
 OFFER_VOTE = "RequestBackupQuorumVote"
 """A broker asks who would host a backup of its own."""
 
+WANTED_VOTE = "MqbrokerBackupWanted"
+"""A broker asks the primary of a backup that it hosts whether it is to go on with it; the answer is a boolean."""
 
-def no_offer(node_id: str) -> bytes:
-    """The answer of the member ``node_id`` to :data:`OFFER_VOTE`: it hosts no backup, and none is available."""
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """The bytes of :data:`OFFER_VOTE`.
+
+    In an answer: ``count`` is the number of backups that ``node_id`` hosts, ``available`` says whether it would host one more.  A question
+    has :data:`ASKED` as its count; between brokers of this kind ``node_id`` is the one that looks for a host, and :data:`HOSTED` as the
+    count of an answer says that its backup is there already.
+    """
+
+    count: int
+    node_id: str | None
+    available: bool
+
+    def encode(self) -> bytes:
+        writer = Writer()
+        writer.i32(self.count)
+        writer.nullable_string(self.node_id)
+        writer.boolean(self.available)
+        return bytes(writer.data)
+
+    @classmethod
+    def decode(cls, vote: bytes) -> Offer:
+        """Raises MalformedPacketError."""
+        reader = Reader(vote, OFFER_VOTE)
+        return cls(reader.i32(), reader.nullable_string(), reader.boolean())
+
+
+ASKED = -1
+"""The count in a question for offers."""
+
+HOSTED = -1
+"""The count in the offer of a broker that hosts the backup of whoever asks: it comes before all others."""
+
+
+def wanted_question(node_id: str) -> bytes:
+    """``node_id`` is the broker that hosts the backup."""
     writer = Writer()
-    writer.i32(0)
-    writer.nullable_string(node_id)
-    writer.boolean(False)
+    writer.string(node_id)
     return bytes(writer.data)
 
 

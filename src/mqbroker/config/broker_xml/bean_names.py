@@ -10,7 +10,7 @@ from mqbroker.config.problems import Findings, did_you_mean
 from mqbroker.config.properties.entries import Entry
 from mqbroker.config.schema.model import Item, camel
 
-_REFS = ("connectors", "static_connectors")
+_REFS = ("connectors", "static_connectors", "excludes")
 
 
 def folded(name: str) -> str:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from itertools import combinations
-from typing import Any
+from typing import Any, TypeVar
 
 from mqbroker.config.broker_xml.reader import Content, Place, Ref
 from mqbroker.config.broker_xml.transports import Unmask
@@ -13,6 +13,7 @@ from mqbroker.config.model.cluster import (
     BridgeConfiguration,
     BroadcastGroupConfiguration,
     ClusterConnectionConfiguration,
+    ColocatedConfiguration,
     DiscoveryGroupConfiguration,
     DivertConfiguration,
     GroupingHandlerConfiguration,
@@ -28,6 +29,8 @@ from mqbroker.config.schema.values import BOOLEAN
 from mqclient.protocol.discovery import Endpoint, JGroupsEndpoint, UdpEndpoint, check_endpoint
 from mqclient.text import nearest_name
 from mqclient.urls import masked
+
+Policy = TypeVar("Policy", SharedStoreConfiguration, ReplicationConfiguration)
 
 _UDP = ("group_address", "group_port", "local_bind_address", "local_bind_port")
 _JGROUPS = ("jgroups_file", "jgroups_channel")
@@ -183,38 +186,82 @@ class _Assembly:
         return name in ("backup", "slave"), role
 
     def _shared_store(self, content: Content) -> None:
+        if not self._configuration.persistence_enabled:
+            self._error(content.place, "<shared-store> needs persistence-enabled: without a journal there is nothing to share")
+        if any(content.all("colocated")):
+            self._configuration.shared_store = self._colocated(content, "shared-store", self._read_shared_store)
+            self._check_lock_folder(content)
+            return
         found = self._role(content, "shared-store")
         if found is None:
             return
         backup, role = found
-        if not self._configuration.persistence_enabled:
-            self._error(content.place, "<shared-store> needs persistence-enabled: without a journal there is nothing to share")
-        self._configuration.shared_store = SharedStoreConfiguration(backup, **_known(SharedStoreConfiguration, role.values))
+        self._configuration.shared_store = self._read_shared_store(backup, role)
         self._scale_down(role)
 
+    @staticmethod
+    def _read_shared_store(backup: bool, role: Content) -> SharedStoreConfiguration:
+        return SharedStoreConfiguration(backup, **_known(SharedStoreConfiguration, role.values))
+
     def _replication(self, content: Content) -> None:
+        if not self._configuration.persistence_enabled:
+            self._error(content.place, "<replication> needs persistence-enabled: without a journal there is nothing to copy")
+        if not self._configuration.cluster_connections:
+            self._error(content.place, "<replication> needs a cluster-connection, by which primary and backup find each other")
+        if any(content.all("colocated")):
+            self._configuration.replication = self._colocated(content, "replication", self._read_replication)
+            return
         found = self._role(content, "replication")
         if found is None:
             return
         backup, role = found
-        if not self._configuration.persistence_enabled:
-            self._error(content.place, "<replication> needs persistence-enabled: without a journal there is nothing to copy")
-        known = [each.name for each in self._configuration.cluster_connections]
-        if not known:
-            self._error(content.place, "<replication> needs a cluster-connection, by which primary and backup find each other")
-        else:
-            self._known_cluster(role, "replication", known)
         manager = self._lock_manager(content, role)
+        self._configuration.replication = self._read_replication(backup, role, manager)
+        self._scale_down(role)
+        scale_down = self._configuration.scale_down
+        if manager is not None and scale_down is not None and scale_down.enabled:
+            self._error(role.place, "<scale-down> of a backup cannot be used with a <manager>: that is not there yet")
+
+    def _read_replication(self, backup: bool, role: Content, manager: LockManagerConfiguration | None = None) -> ReplicationConfiguration:
+        known = [each.name for each in self._configuration.cluster_connections]
+        if known:
+            self._known_cluster(role, "replication", known)
         values = _known(ReplicationConfiguration, role.values)
         if manager is None and values.get("coordination_id") is not None:
             self._error(role.at("coordination_id"), "<coordination-id> needs a <manager>: votes know no competing primaries")
         if "/" in (values.get("coordination_id") or ""):
             self._error(role.at("coordination_id"), "<coordination-id> is not valid: expected a text without a slash")
-        self._configuration.replication = ReplicationConfiguration(backup, manager=manager, **values)
-        self._scale_down(role)
-        scale_down = self._configuration.scale_down
-        if manager is not None and scale_down is not None and scale_down.enabled:
-            self._error(role.place, "<scale-down> of a backup cannot be used with a <manager>: that is not there yet")
+        return ReplicationConfiguration(backup, manager=manager, **values)
+
+    def _colocated(self, content: Content, policy: str, read: Callable[[bool, Content], Policy]) -> Policy:
+        """The policy of this broker itself; what it hosts is put into the configuration."""
+        if len(content.inside) > 1:
+            self._error(content.place, f"<{policy}> holds {', '.join(name for name, _ in content.inside)}: expected one of them")
+        colocated = next(content.all("colocated"))
+        own, hosted = self._either(colocated, "primary", "master"), self._either(colocated, "backup", "slave")
+        values = _known(ColocatedConfiguration, colocated.values)
+        values["excludes"] = self._connectors(colocated, "excludes", "colocated") or ()
+        values["scale_down"] = next((self._read_scale_down(each) for each in hosted.all("scale-down")), None)
+        self._configuration.colocated = ColocatedConfiguration(read(True, hosted), **values)
+        if not self._configuration.cluster_connections:
+            self._error(colocated.place, "<colocated> needs a cluster-connection, by which brokers ask each other for backups")
+        return read(False, own)
+
+    def _either(self, content: Content, name: str, old: str) -> Content:
+        """The element of this name or of its old one, empty where there is none."""
+        found = [*content.all(name), *content.all(old)]
+        if len(found) > 1:
+            self._error(found[1].place, f"<colocated> holds {name} and {old}: expected one of them")
+        return found[0] if found else Content(content.place)
+
+    def _check_lock_folder(self, content: Content) -> None:
+        """Two brokers of one store must have the same locks, and a request does not tell where they are."""
+        colocated, folder = self._configuration.colocated, self._configuration.node_manager_lock_directory
+        if colocated is not None and colocated.request_backup and folder not in (None, self._configuration.journal_directory):
+            text = (
+                "<request-backup> cannot be used with node-manager-lock-directory: the broker that hosts the backup would have other locks"
+            )
+            self._error(content.place, text)
 
     def _lock_manager(self, content: Content, role: Content) -> LockManagerConfiguration | None:
         managers = [*content.all("manager"), *role.all("manager")]

@@ -190,6 +190,7 @@ class ReplicationConfiguration:
     the replica; None = as true.  ``quorum_size`` is the number of nodes of the cluster, with the own one, of which a majority must agree at
     least, -1 = those that are known.  ``allow_failback`` and ``restart_backup`` are for a backup.  With a ``manager`` nobody votes.
     Primaries with one ``coordination_id`` compete for a node, whose id follows from it; it needs a ``manager``.
+    ``node_id``: a backup copies this node and no other one.
     """
 
     backup: bool
@@ -210,3 +211,23 @@ class ReplicationConfiguration:
     restart_backup: bool = True
     manager: LockManagerConfiguration | None = None
     coordination_id: str | None = None
+    node_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ColocatedConfiguration:
+    """A primary that hosts backups of others in its process, ``max_backups`` at most, each with the policy ``backup`` and ``scale_down``.
+
+    ``request_backup``: another broker is asked to host the backup of this one; a request without success is repeated
+    ``backup_request_retries`` times, -1 = without end.  The n-th hosted backup has ports that are higher by n times
+    ``backup_port_offset``, except those of the connectors ``excludes`` (names).
+    """
+
+    backup: SharedStoreConfiguration | ReplicationConfiguration
+    scale_down: ScaleDownConfiguration | None = None
+    request_backup: bool = False
+    backup_request_retries: int = -1
+    backup_request_retry_interval: int = 5000
+    max_backups: int = 1
+    backup_port_offset: int = 100
+    excludes: tuple[str, ...] = ()

@@ -271,12 +271,35 @@ BACKUP_SCALE_DOWN = replace(
     SCALE_DOWN,
     description="When the backup has taken over, its messages move to another broker, and it is a backup again (`restart-backup`).",
 )
-COLOCATED = _refused(
-    "colocated",
-    "A broker with a backup of another one in the same process.",
-    "request-backup backup-request-retries backup-request-retry-interval max-backups backup-port-offset excludes connector-ref primary "
-    "backup master slave",
+COLOCATED_ITEMS: tuple[Item | Block, ...] = (
+    flag("request-backup", "Ask another broker of the cluster to host the backup of this one."),
+    honoured(
+        "backup-request-retries",
+        kinds.COUNT_OR_NONE,
+        "How often to ask again when no broker hosts it; -1 without end (Artemis: always without end).",
+    ),
+    honoured("backup-request-retry-interval", kinds.POSITIVE, "Between two requests, ms."),
+    honoured("max-backups", kinds.integer(0, kinds.INT_MAX), "Backups of other brokers that this one hosts."),
+    honoured(
+        "backup-port-offset",
+        kinds.integer(1, 65535),
+        "The ports of the first hosted backup are higher by this, those of the second by twice as much, and so on.",
+    ),
+    Block(
+        "excludes",
+        "Connectors whose ports stay as they are: those of other brokers.",
+        children=(CONNECTOR_REFS,),
+        gives=replace(STATIC, name="excludes", beans=("excludedConnectors",)),
+    ),
 )
+
+
+def _colocated(primary: Block, backup: Block) -> Block:
+    """``primary`` is for the broker itself, ``backup`` for the backups that it hosts."""
+    old = replace(primary, name="master", instead="primary"), replace(backup, name="slave", instead="backup")
+    return Block("colocated", "A primary that hosts backups of others in its process.", children=(*COLOCATED_ITEMS, primary, backup, *old))
+
+
 FAILOVER_ON_SHUTDOWN = flag("failover-on-shutdown", "A backup takes over also after an orderly stop.", beans=("failoverOnServerShutdown",))
 SHARED_PRIMARY = Block(
     "primary",
@@ -305,7 +328,7 @@ SHARED_STORE = Block(
         SHARED_BACKUP,
         replace(SHARED_PRIMARY, name="master", instead="primary"),
         replace(SHARED_BACKUP, name="slave", instead="backup"),
-        COLOCATED,
+        _colocated(SHARED_PRIMARY, SHARED_BACKUP),
     ),
 )
 MANAGER = Block(
@@ -316,11 +339,11 @@ MANAGER = Block(
         Block("properties", "For the lock manager.", children=(PROPERTY,)),
     ),
 )
-OLD_ROLE_MANAGER = _refused(
+VOTING_ROLE_MANAGER = _refused(
     "manager",
     "A service outside of the cluster says who may be active.",
     "class-name properties property @key @value",
-    "under its old name a role is always one of a pair that votes: write primary or backup",
+    "under its old name, and in colocated, a role is always one of a pair that votes",
 )
 PAIRING: tuple[Item | Block, ...] = (
     honoured("group-name", kinds.FILLED_TEXT, "A backup with a group name pairs only with a primary of the same one."),
@@ -369,11 +392,11 @@ COORDINATION_ID = honoured(
     kinds.FILLED_TEXT,
     "Competing primaries: brokers with the same one are one node, and any of them may be active; needs a `manager`.",
 )
-OLD_ROLE_COORDINATION_ID = _refused(
+VOTING_ROLE_COORDINATION_ID = _refused(
     "coordination-id",
     "Competing primaries.",
     "",
-    "under its old name a role is always one of a pair that votes: write primary",
+    "under its old name, and in colocated, a role is always one of a pair that votes",
 )
 ACTIVE_CHECK = flag("check-for-active-server", "Start only with a proof that no other copy is active; absent: as true.")
 REPLICATED_PRIMARY = Block(
@@ -399,10 +422,13 @@ REPLICATED_BACKUP = Block(
 )
 
 
+def _voting_role(role: Block) -> Block:
+    refused = {MANAGER.name: VOTING_ROLE_MANAGER, COORDINATION_ID.name: VOTING_ROLE_COORDINATION_ID}
+    return replace(role, children=tuple(refused.get(child.name, child) for child in role.children))
+
+
 def _old_role(role: Block, name: str) -> Block:
-    old = {MANAGER.name: OLD_ROLE_MANAGER, COORDINATION_ID.name: OLD_ROLE_COORDINATION_ID}
-    children = tuple(old.get(child.name, child) for child in role.children)
-    return replace(role, name=name, instead=role.name, children=children)
+    return replace(_voting_role(role), name=name, instead=role.name)
 
 
 REPLICATION = Block(
@@ -413,7 +439,7 @@ REPLICATION = Block(
         REPLICATED_BACKUP,
         _old_role(REPLICATED_PRIMARY, "master"),
         _old_role(REPLICATED_BACKUP, "slave"),
-        COLOCATED,
+        _colocated(_voting_role(REPLICATED_PRIMARY), _voting_role(REPLICATED_BACKUP)),
         MANAGER,
     ),
 )

@@ -16,6 +16,7 @@ from mqbroker.config.model.cluster import (
     BridgeConfiguration,
     BroadcastGroupConfiguration,
     ClusterConnectionConfiguration,
+    ColocatedConfiguration,
     DiscoveryGroupConfiguration,
     DivertConfiguration,
     GroupingHandlerConfiguration,
@@ -275,6 +276,7 @@ class Configuration:
     database_store: DatabaseStoreConfiguration | None = None
     shared_store: SharedStoreConfiguration | None = None
     replication: ReplicationConfiguration | None = None
+    colocated: ColocatedConfiguration | None = None
 
     @property
     def gives_away(self) -> bool:

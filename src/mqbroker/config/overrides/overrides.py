@@ -15,7 +15,7 @@ from mqbroker.config.model.blocks import ADDRESSES, CORE, OLD_PERMISSIONS, PERMI
 from mqbroker.config.model.cluster_elements import GROUPING_HANDLER, HA_POLICY, MANAGER, SCALE_DOWN
 from mqbroker.config.problems import Findings
 from mqbroker.config.properties.entries import Entry
-from mqbroker.config.schema.model import Block, Support, honoured
+from mqbroker.config.schema.model import Block, honoured
 from mqbroker.config.schema.values import NAMES, ROUTING_TYPE
 
 _REFUSED_FAMILIES = {
@@ -46,10 +46,10 @@ _POLICIES = {
     "REPLICATION_BACKUP_QUORUM_VOTING": ("replication", "backup"),
     "REPLICATION_PRIMARY_LOCK_MANAGER": ("replication", "primary", "manager"),
     "REPLICATION_BACKUP_LOCK_MANAGER": ("replication", "backup", "manager"),
-    "COLOCATED": ("shared-store", "colocated"),
 }
 """Values of ``HAPolicyConfiguration``, and the elements that they stand for in ``ha-policy``."""
 _OLD_POLICIES = {"LIVE_ONLY": "PRIMARY_ONLY"}
+COLOCATED = "COLOCATED"
 _SCALE_DOWN = "scaleDownConfiguration"
 _MANAGER = "distributedManagerConfiguration"
 
@@ -222,15 +222,15 @@ class _Overrides:
         known = {folded(name): path for name, path in _POLICIES.items()}
         known |= {folded(old): _POLICIES[name] for old, name in _OLD_POLICIES.items()}
         path = known.get(folded(entry.value))
+        if folded(entry.value) == folded(COLOCATED):
+            text = (
+                f"{entry.path[0]}: {COLOCATED} does not say whether the store is shared: write it in broker.xml, and change its properties"
+            )
+            self._beans.error(entry, text)
+            return
         if path is None:
             self._beans.error(entry, f"{entry.path[0]}: {entry.value!r} is not valid: expected {', '.join(_POLICIES)}")
             return
-        block = HA_POLICY
-        for name in path:
-            block = block.block(name)
-            if block.support is Support.REFUSED:
-                self._beans.error(entry, f"{entry.path[0]} ({entry.value}) cannot be used: {block.reason}")
-                return
         policy = self._outer(entry, "ha-policy")
         policy.inside.clear()
         policy.one((entry.file, entry.line), *path)
@@ -243,6 +243,8 @@ class _Overrides:
         while inner := [each for each in content.inside if each[0] not in (SCALE_DOWN.name, MANAGER.name)]:
             name, content = inner[0]
             block = block.block(name)
+            if name == COLOCATED.lower():
+                break
         return content, block
 
     def _lock_manager(self, role: Content, entry: Entry) -> None:

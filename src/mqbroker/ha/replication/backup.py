@@ -10,12 +10,13 @@ from twisted.internet.defer import Deferred
 from twisted.logger import Logger, LogLevel
 
 from mqbroker.cluster.links.opening import ask_product
+from mqbroker.cluster.links.pause import Pause
 from mqbroker.ha.replication.following import Following, FollowingOwner, Registration
 from mqbroker.server.transport.cluster_channel import PRODUCT
 from mqclient.core.api import LocatorSettings
 from mqclient.core.connection.connection import describe
 from mqclient.core.factories.locator import Locator
-from mqclient.core.runtime import Runtime, wait_at_most
+from mqclient.core.runtime import Runtime
 from mqclient.errors import ClusterSecurityError, MQError
 from mqclient.protocol.topology import Topology, TopologyMember, same_place
 
@@ -122,7 +123,7 @@ class ReplicatedBackup:
         self._unheard = unheard
         self._following: Following | None = None
         self._stopped = True
-        self._wake: Any = None
+        self._pause = Pause(side.runtime)
         self._round = 0
         """Tells the search that runs from one that was stopped."""
 
@@ -138,8 +139,7 @@ class ReplicatedBackup:
         if self._following is not None:
             self._following.end()
             self._following = None
-        if self._wake is not None:
-            self._side.runtime.resolve(self._wake, None)
+        self._pause.end()
 
     def leave_folder(self, done: Callable[[], object]) -> None:
         """Answer the active broker no more, and look for no other; ``done`` is called when the files are closed.
@@ -183,7 +183,7 @@ class ReplicatedBackup:
                 if self._goes_on(number):
                     runtime.log_failure("the search for an active broker failed", error)
             if self._goes_on(number):
-                await self._pause()
+                await self._pause.wait(self._retry_seconds)
 
     def _goes_on(self, number: int) -> bool:
         return not self._stopped and number == self._round
@@ -220,15 +220,3 @@ class ReplicatedBackup:
             if wanted and member.primary is not None and not same_place(member.primary, side.own):
                 found.append(member)
         return found
-
-    async def _pause(self) -> None:
-        runtime = self._side.runtime
-        self._wake = runtime.create_future()
-        late = MQError("the pause is over")
-        try:
-            await wait_at_most(runtime, self._wake, self._retry_seconds, late)
-        except MQError as error:
-            if error is not late:
-                raise
-        finally:
-            self._wake = None

@@ -8,24 +8,20 @@ from typing import TYPE_CHECKING
 from twisted.internet.defer import CancelledError, Deferred, fail, succeed
 from twisted.logger import Logger
 
-from mqbroker.cluster.links.opening import ask_product
 from mqbroker.ha.proof.ports import Choice, Introduction, RefusedError, UnreachableError
 from mqbroker.ha.proof.vote_codec import INTRODUCTION, decode_introduction
 from mqbroker.ha.replication.asking import CopyQuestion
 from mqbroker.ha.replication.connectors import connector_of
-from mqbroker.server.transport.cluster_channel import PRODUCT
+from mqbroker.ha.replication.one_question import ask_once
 from mqclient.core.connection.connection import describe
-from mqclient.core.factories.locator import Locator
-from mqclient.errors import ClusterSecurityError, MQError
+from mqclient.errors import MQError
 from mqclient.protocol.topology import Topology
-from mqclient.wire.packets import QuorumVote, QuorumVoteReply
 from mqclient.wire.primitives import TransportConfiguration
 
 if TYPE_CHECKING:
     from twisted.python.failure import Failure
 
     from mqbroker.ha.replication.backup import ClusterSide
-    from mqclient.core.connection.connection import Connection
 
 log = Logger(namespace="mqbroker.ha")
 
@@ -34,10 +30,6 @@ MEET_SECONDS = 2.0
 
 TLS = "sslEnabled"
 """The parameter of a connector."""
-
-
-class _Answered(MQError):
-    """Ends a connection that has served its purpose."""
 
 
 class _Knock:
@@ -90,7 +82,7 @@ class ProofNetwork:
         if place is None:
             self._look_for_members()
             return fail(UnreachableError(f"the cluster knows no active broker of the node {node_id}"))
-        return Deferred.fromCoroutine(self._ask(place, choose)).addErrback(self._look_again)
+        return Deferred.fromCoroutine(ask_once(self._side, place, choose)).addErrback(self._look_again)
 
     def meet(self, node_id: str) -> Deferred[Introduction]:
         """Ask the active broker of ``node_id`` what it is as a voter.  Fails when it does not say so within :data:`MEET_SECONDS`."""
@@ -142,7 +134,7 @@ class ProofNetwork:
 
         secure = await self._knock(place, met)
         try:
-            return await self._ask(place, lambda java: (handler, question), greeted)
+            return await ask_once(self._side, place, lambda java: (handler, question), greeted)
         except UnreachableError as error:
             if secure and not connections:
                 raise RefusedError(f"somebody is there, and TLS fails: {error}") from error
@@ -161,32 +153,3 @@ class ProofNetwork:
         link.abort()
         met()
         return True
-
-    async def _ask(self, place: TransportConfiguration, choose: Choice, met: Callable[[], object] = lambda: None) -> bytes:
-        """``met`` is called when there is a connection."""
-        answers: list[bytes] = []
-
-        async def greet(connection: Connection) -> None:
-            met()
-            chosen = choose(await ask_product(connection, self._side.credentials, PRODUCT) != PRODUCT)
-            if chosen is None:
-                answers.append(b"")
-            else:
-                reply: QuorumVoteReply = await connection.cluster_channel.call(QuorumVote(*chosen), QuorumVoteReply)
-                answers.append(reply.vote)
-            raise _Answered("answered")
-
-        locator = Locator(self._side.runtime, [place], self._side.settings(), greet=greet, follow=False)
-        try:
-            await locator.create_session_factory()
-        except ClusterSecurityError as error:
-            self._side.refuses(place)
-            raise RefusedError(str(error)) from error
-        except MQError as error:
-            if answers:
-                self._side.accepts(place)
-                return answers[0]
-            raise UnreachableError(f"{describe(place)} does not answer: {error}") from error
-        finally:
-            await locator.close()
-        raise UnreachableError(f"{describe(place)} does not answer")

@@ -143,7 +143,7 @@ class PassiveSide:
         keeper, side, policy = self._own.keeper, self._own.side, self._policy
         assert keeper is not None and side is not None
         bound = keeper.record.shared or (policy.manager is not None and keeper.record.complete)
-        node_id = self._own.folder.node_id if bound or not policy.backup else ""
+        node_id = self._own.folder.node_id if bound or not policy.backup else policy.node_id or ""
         wants_failback = not policy.backup and policy.coordination_id is None
         return Registration(side.credentials, side.own, wants_failback, keeper.record.copy_id, node_id, policy.group_name)
 

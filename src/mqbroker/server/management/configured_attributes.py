@@ -22,6 +22,8 @@ def _connectors(control: ServerResource) -> str:
 def _ha_policy(control: ServerResource) -> str:
     """As Artemis names it."""
     configuration = control.server.configuration
+    if configuration.colocated is not None:
+        return "Colocated"
     shared, copied = configuration.shared_store, configuration.replication
     if shared is not None:
         return "Shared Store Backup" if shared.backup else "Shared Store Primary"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.cluster.membership.votes import FAILOVER_VOTE, OFFER_VOTE, OLD_FAILOVER_VOTE, connector_text
+from mqbroker.cluster.membership.votes import ASKED, FAILOVER_VOTE, OFFER_VOTE, OLD_FAILOVER_VOTE, Offer, connector_text
 from mqclient.protocol.topology import TopologyMember
 from mqclient.wire import packets as wire
 from mqclient.wire.frames import CLUSTER_CHANNEL
@@ -83,6 +83,18 @@ class VoteTests(SynchronousTestCase):
                 peer.feed(found["BACKUP_REQUEST"])
                 self.assertEqual(peer.take(CLUSTER_CHANNEL), [wire.BackupRequestResponse(False)])
         self.assertEqual(asked, 4)
+
+    def test_offers_as_recorded(self) -> None:
+        for recorded in load(VECTORS / "cluster-2.44.0" / "colocated-backup-request.json")["connections"]:
+            found = {entry["name"]: bytes.fromhex(entry["hex"]) for entry in recorded["frames"]}
+            if "QUORUM_VOTE" in found:
+                question = wire.decode_packet(-2, found["QUORUM_VOTE"][13:], 136)
+                answer = wire.decode_packet(-3, found["QUORUM_VOTE_REPLY"][13:], 136)
+                assert isinstance(question, wire.QuorumVote) and isinstance(answer, wire.QuorumVoteReply)
+                self.assertEqual(Offer.decode(question.vote), Offer(ASKED, None, False))
+                offer = Offer.decode(answer.vote)
+                self.assertEqual((offer.count, offer.available), (0, True))
+                self.assertEqual((Offer(ASKED, None, False).encode(), offer.encode()), (question.vote, answer.vote))
 
     def test_a_damaged_vote_ends_the_connection(self) -> None:
         world, _ = cluster_world()

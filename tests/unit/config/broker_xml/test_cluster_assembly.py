@@ -430,7 +430,7 @@ class RefusedTests(ConfigurationTestCase):
             ("<ha-policy><replication><primary/></replication></ha-policy>", "<replication> needs a cluster-connection"),
             ("<ha-policy><shared-store/></ha-policy>", "<shared-store> holds nothing: expected primary or backup"),
             ("<ha-policy><shared-store><primary/><slave/></shared-store></ha-policy>", "<shared-store> holds primary, slave: expected"),
-            ("<ha-policy><shared-store><colocated/></shared-store></ha-policy>", "<colocated> cannot be used: this kind of high avail"),
+            ("<ha-policy><shared-store><colocated/></shared-store></ha-policy>", "<colocated> needs a cluster-connection"),
             (
                 "<ha-policy><shared-store><primary><scale-down/></primary></shared-store></ha-policy>",
                 "<scale-down> is not an element of <primary>",
@@ -580,7 +580,7 @@ class PropertyTests(ConfigurationTestCase):
             ("divertConfigurations.d.transformerConfiguration.properties.k=v", "<transformer> lacks <class-name>"),
             ("divertConfigurations.d.a.b=1", "there is no property a.b"),
             ("groupingHandlerConfiguration.typ=LOCAL", "did you mean type?"),
-            ("HAPolicyConfiguration=COLOCATED", "high availability is not there yet"),
+            ("HAPolicyConfiguration=COLOCATED", "COLOCATED does not say whether the store is shared"),
             ("HAPolicyConfiguration.x=1", "there is no property x"),
             ("HAPolicyConfiguration.scaleDownConfiguration.x=1", "there is no property x"),
             ("bridgeConfigurations.b.queueName=q", "bridge b has nowhere to go"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from mqbroker.config.model.cluster import (
+    ColocatedConfiguration,
     LockManagerConfiguration,
     ReplicationConfiguration,
     ScaleDownConfiguration,
@@ -43,9 +44,24 @@ REPLICATED = {
     "manager-beside-primary": ReplicationConfiguration(False, manager=LockManagerConfiguration()),
 }
 REFUSED = {
-    "colocated": "colocated",
-    "colocated-excludes": "colocated",
-    "colocated-scale-down": "colocated",
+}
+COLOCATED = {
+    "colocated": (ReplicationConfiguration(False), ColocatedConfiguration(ReplicationConfiguration(True), request_backup=True)),
+    "colocated-excludes": (
+        ReplicationConfiguration(False),
+        ColocatedConfiguration(ReplicationConfiguration(True), excludes=("remote-connector",)),
+    ),
+    "colocated-scale-down": (
+        ReplicationConfiguration(False, "purple", "abcdefg", check_for_active_server=True),
+        ColocatedConfiguration(
+            ReplicationConfiguration(True, "tiddles", "33rrrrr", 22, restart_backup=False),
+            ScaleDownConfiguration(group_name="boo!", discovery_group="wahey"),
+            backup_request_retries=44,
+            backup_request_retry_interval=33,
+            max_backups=3,
+            backup_port_offset=33,
+        ),
+    ),
 }
 
 
@@ -55,7 +71,7 @@ class HaChapterTests(ConfigurationTestCase):
         return connections(connection("")).replace(BASE, core) + Path(EXAMPLES / f"{name}.xml").read_text()
 
     def test_nothing_is_left_out(self) -> None:
-        self.assertEqual({path.stem for path in EXAMPLES.iterdir()}, {*SHARED, *REPLICATED, *SCALE_DOWN, *REFUSED})
+        self.assertEqual({path.stem for path in EXAMPLES.iterdir()}, {*SHARED, *REPLICATED, *SCALE_DOWN, *REFUSED, *COLOCATED})
 
     def test_what_is_read(self) -> None:
         for name in (*SHARED, *REPLICATED, *SCALE_DOWN):
@@ -63,6 +79,17 @@ class HaChapterTests(ConfigurationTestCase):
                 found = self.load(self.example(name)).configuration
                 expected = (SHARED.get(name), REPLICATED.get(name), SCALE_DOWN.get(name))
                 self.assertEqual((found.shared_store, found.replication, found.scale_down), expected)
+
+    def test_colocated_brokers(self) -> None:
+        names = {'"first"': '"remote-connector"', '"dg"': '"wahey"', 'name="c"': 'name="abcdefg"', 'name="d"': 'name="33rrrrr"'}
+        base = connections(connection("", "c"), connection("<address>d</address>", "d"))
+        for old, new in names.items():
+            base = base.replace(old, new)
+        for name, expected in COLOCATED.items():
+            with self.subTest(example=name):
+                loaded = self.load(base + Path(EXAMPLES / f"{name}.xml").read_text())
+                self.assertEqual((loaded.configuration.replication, loaded.configuration.colocated), expected)
+                self.assertEqual([each for each in loaded.warnings if "ha-policy" in str(each) or "colocated" in str(each)], [])
 
     def test_what_is_refused(self) -> None:
         for name, element in REFUSED.items():

@@ -87,8 +87,6 @@ class ReplicationTests(ConfigurationTestCase):
         self.assertIn("write check-for-active-server", str(loaded.warnings[0]))
 
     def test_what_is_refused_by_name(self) -> None:
-        colocated = "<request-backup>true</request-backup><max-backups>1</max-backups><primary/><backup/>"
-        excludes = "<excludes><connector-ref>remote-connector</connector-ref></excludes>"
         for inside, expected in (
             (f"<master>{MANAGER}</master>", "<manager> cannot be used: under its old name"),
             (f"{MANAGER}<slave/>", "<manager> cannot be used: under its old name"),
@@ -98,8 +96,6 @@ class ReplicationTests(ConfigurationTestCase):
             ("<primary><coordination-id>peer</coordination-id></primary>", "<coordination-id> needs a <manager>"),
             ("<master><coordination-id>peer</coordination-id></master>", "<coordination-id> cannot be used: under its old name"),
             (f"<primary>{MANAGER}<coordination-id>a/b</coordination-id></primary>", "expected a text without a slash"),
-            (f"<colocated>{colocated}</colocated>", "<colocated> cannot be used: this kind of high availability is not there yet"),
-            (f"<colocated>{excludes}</colocated>", "<colocated> cannot be used"),
             ("<primary><scale-down/></primary>", "<scale-down> is not an element of <primary>"),
             ("<primary><allow-failback>true</allow-failback></primary>", "<allow-failback> is not an element of <primary>"),
             ("", "<replication> holds nothing: expected primary or backup"),

@@ -38,6 +38,7 @@ class ItemTests(TableCase):
             "scale_down",
             "database_store",
             "shared_store",
+            "colocated",
             "replication",
         }
         known = {item.target for item in CORE.items()} | blocks

@@ -1,0 +1,165 @@
+"""The places of hosted backups on a real disk, and what is started there."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from twisted.internet.defer import Deferred, maybeDeferred, succeed
+from twisted.logger import capturedLogs, formatEvent
+from twisted.trial.unittest import SynchronousTestCase
+
+from mqbroker.colocation import Colocation
+from mqbroker.config.instance.broker_settings import BrokerSettings
+from mqbroker.config.model.cluster import (
+    ClusterConnectionConfiguration,
+    ColocatedConfiguration,
+    ReplicationConfiguration,
+    SharedStoreConfiguration,
+)
+from mqbroker.config.model.configuration import Configuration
+from mqbroker.ha.colocated.hosted_configuration import FOLDERS, Hosted, HostingError, hosted_name
+from mqbroker.ha.proof.copy_record import RECORD_FILE, CopyRecord, CopyState, OtherCopy
+from mqbroker.node.parts import StartError
+from mqbroker.process.localfs import LocalFileSystem
+from mqbroker.storage.disk.nodelock import NodeLock
+from mqclient.urls import parse_transport_uri
+from tests.support.clock import FakeClock
+
+NODE, OTHER = "6a3e4b9c-8f0f-4d58-9c3a-1d1a2b3c4d5e", "7a3e4b9c-8f0f-4d58-9c3a-1d1a2b3c4d5e"
+COPIED, SHARED = ReplicationConfiguration(True), SharedStoreConfiguration(True)
+
+
+class PlayedBroker:
+    def __init__(self, settings: BrokerSettings, failed: Callable[[str], object], stop_wanted: Callable[[], object]) -> None:
+        self.settings, self.failed, self.stop_wanted = settings, failed, stop_wanted
+        self.state = "stopped"
+        self.scales_down = False
+        self.cuts = 0
+        self.error: Exception | None = None
+
+    def start(self) -> None:
+        if self.settings.configuration.acceptors[0].port == 1 + 100 * 2:
+            raise StartError("port 201 is taken")
+        self.state = "passive"
+
+    def stop(self) -> Deferred[None]:
+        self.state = "stopped"
+        return succeed(None)
+
+    def cut_short(self) -> None:
+        self.cuts += 1
+
+
+class ColocationTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="mqbroker-colocation-"))
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+        self.files = LocalFileSystem()
+
+    def colocation(self, backup: Any = COPIED) -> Any:
+        shared = backup is SHARED
+        configuration = Configuration(
+            acceptors=[parse_transport_uri("tcp://127.0.0.1:1", "a")],
+            connectors={"own": parse_transport_uri("tcp://127.0.0.1:1", "own")},
+            cluster_connections=[ClusterConnectionConfiguration("c", "own")],
+            shared_store=replace(SHARED, backup=False) if shared else None,
+            replication=None if shared else replace(COPIED, backup=False),
+            colocated=ColocatedConfiguration(backup),
+        )
+        settings = BrokerSettings(configuration, self.folder, web=("http://localhost:8161",))
+        runtime: Any = None
+        made: Any = Colocation(settings, FakeClock(), lambda: runtime, maybeDeferred, PlayedBroker, lambda number: 7)  # type: ignore[arg-type]
+        return made
+
+    def journal(self, number: int) -> Path:
+        return self.folder / f"data/journal{hosted_name(number)}"
+
+    def copied(self, number: int, node_id: str, state: CopyState = CopyState.COMPLETE) -> None:
+        self.journal(number).mkdir(parents=True)
+        NodeLock(self.files, str(self.journal(number))).write_node_id(node_id)
+        record = CopyRecord("a", state, 1, OtherCopy("b", "[]"))
+        (self.journal(number) / RECORD_FILE).write_bytes(record.encode())
+
+    # --- places
+
+    def place(self, node_id: str = NODE, *taken: int) -> int:
+        found: Hosted = self.successResultOf(self.colocation().find_place(node_id, None, taken))
+        return found.number
+
+    def test_the_first_free_place(self) -> None:
+        self.assertEqual(self.place(), 1)
+        self.assertEqual(self.place(NODE, 0, 1), 2)
+
+    def test_the_copy_of_another_node_may_be_the_newest_one_and_stays(self) -> None:
+        self.copied(1, OTHER)
+        self.copied(2, OTHER, CopyState.INCOMPLETE)
+        self.assertEqual(self.place(), 2)
+        self.assertEqual(self.place(NODE, 2), 3)
+
+    def test_the_own_copy_is_used_again(self) -> None:
+        self.copied(1, OTHER, CopyState.INCOMPLETE)
+        self.copied(2, NODE)
+        self.assertEqual(self.place(), 2)
+
+    def test_a_place_that_cannot_be_read_is_left_alone(self) -> None:
+        self.copied(1, NODE)
+        (self.journal(1) / RECORD_FILE).write_bytes(b"damaged")
+        with capturedLogs() as captured:
+            self.assertEqual(self.place(), 2)
+        self.assertIn("is left alone", formatEvent(captured[0]))
+
+    def test_a_shared_folder_has_to_be_that_of_the_node(self) -> None:
+        colocation, journal = self.colocation(SHARED), self.folder / "theirs"
+        folders = dict.fromkeys(FOLDERS, str(journal))
+        error = self.failureResultOf(colocation.find_place(NODE, folders, ()), HostingError)
+        self.assertIn("(it has no node); is it shared?", error.getErrorMessage())
+        journal.mkdir()
+        NodeLock(self.files, str(journal)).write_node_id(OTHER)
+        error = self.failureResultOf(colocation.find_place(NODE, folders, ()), HostingError)
+        self.assertIn(f"(it has {OTHER})", error.getErrorMessage())
+        self.assertEqual(self.successResultOf(colocation.find_place(OTHER, folders, (1,))), Hosted(2, OTHER, folders))
+
+    def test_what_was_hosted_before(self) -> None:
+        self.copied(1, NODE)
+        self.copied(2, OTHER)
+        self.copied(3, OTHER)
+        self.copied(4, NODE, CopyState.INCOMPLETE)
+        self.assertEqual(self.colocation()._find_kept(NODE), [Hosted(2, OTHER, None)])
+        self.assertEqual(self.colocation(SHARED)._find_kept(NODE), [])
+
+    # --- brokers
+
+    def test_what_is_asked_for(self) -> None:
+        asked = self.colocation()._request(NODE, 3)
+        self.assertEqual((asked.backup_size, asked.node_id, asked.journal_directory), (3, NODE, None))
+        asked = self.colocation(SHARED)._request(NODE, 3)
+        names = (asked.journal_directory, asked.bindings_directory, asked.large_messages_directory, asked.paging_directory)
+        self.assertEqual(names, tuple(str(self.folder / "data" / name) for name in ("journal", "bindings", "largemessages", "paging")))
+        self.assertEqual(asked.node_id, NODE)
+
+    def test_a_hosted_broker_says_why_it_ends(self) -> None:
+        ended: list[str] = []
+        broker = self.colocation().start(Hosted(1, NODE, None), ended.append)
+        self.assertEqual(broker.settings.web, ())
+        self.assertEqual(broker.settings.configuration.journal_directory, "data/journalcolocated_backup_1")
+        broker.failed("the disk is full")
+        broker.stop_wanted()
+        self.assertEqual(ended, ["the disk is full", "it has given way, or was stopped"])
+
+    def test_a_start_that_is_refused(self) -> None:
+        error = self.assertRaises(HostingError, self.colocation().start, Hosted(2, NODE, None), lambda reason: None)
+        self.assertEqual(str(error), "port 201 is taken")
+
+    def test_a_scale_down_of_a_hosted_broker_is_cut_short(self) -> None:
+        colocation = self.colocation()
+        first, second = (colocation.start(Hosted(number, NODE, None), lambda reason: None) for number in (1, 3))
+        self.assertFalse(colocation.scales_down)
+        first.scales_down = True
+        self.assertTrue(colocation.scales_down)
+        colocation.cut_short()
+        self.assertEqual((first.cuts, second.cuts), (1, 0))
