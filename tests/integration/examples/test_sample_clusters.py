@@ -76,6 +76,12 @@ class SampleClusterTests(SynchronousTestCase):
         sample.await_line(1, r"^backup \| .*AMQ221024")
         self.kill_the_primary(sample)
 
+    def test_colocated(self) -> None:
+        sample = self.start("ha-colocated")
+        sample.await_line(2, "hosts the backup of this one")
+        sample.await_line(2, "AMQ221031")
+        self.kill_the_primary(sample, "node0")
+
     def test_scale_down_of_a_backup(self) -> None:
         sample = self.start("ha-scale-down")
         sample.await_line(1, r"^backup \| .*AMQ221031")
@@ -98,7 +104,7 @@ class SampleClusterTests(SynchronousTestCase):
         got = sample.run([*consume, "--receive-timeout", "30000", "--break-on-null"])
         self.assertIn("Consumed: 30 messages", got.out, sample.text()[-5000:])
 
-    def kill_the_primary(self, sample: SampleCluster) -> None:
+    def kill_the_primary(self, sample: SampleCluster, name: str = "primary") -> None:
         produce, consume, *others, check = sample.commands()
         sent = sample.run(produce)
         self.assertEqual(sent.status, 0, sent.err)
@@ -106,7 +112,7 @@ class SampleClusterTests(SynchronousTestCase):
         with contextlib.chdir(sample.folder):
             listed = [sample.run(each) for each in others]
         self.assertEqual([(each.status, "number:" in each.out) for each in listed], [(0, True)] * len(listed), listed)
-        sample.kill("primary")
+        sample.kill(name)
         sample.await_line(1, "AMQ221010")
         got = sample.run([*consume, "--receive-timeout", "30000", "--break-on-null"])
         self.assertIn("Consumed: 30 messages", got.out, sample.text()[-5000:])

@@ -18,9 +18,9 @@ from mqclient.urls import parse_connection_url
 
 CONFIG = Path(__file__).parents[3] / "config"
 FOLDERS = ("cluster-chain", "cluster-discovery", "cluster-static", "cluster-symmetric", "cluster-with-artemis")
-PAIR, REPLICATED, SCALE_DOWN = "ha-shared-store", "ha-replication", "ha-scale-down"
+PAIR, REPLICATED, SCALE_DOWN, COLOCATED = "ha-shared-store", "ha-replication", "ha-scale-down", "ha-colocated"
 LOCKED, COMPETING = ("ha-lock-file", "ha-zookeeper"), "ha-competing"
-HA = (PAIR, REPLICATED, SCALE_DOWN, *LOCKED, COMPETING)
+HA = (PAIR, REPLICATED, SCALE_DOWN, COLOCATED, *LOCKED, COMPETING)
 LOOPBACK = "127.0.0.1"
 
 
@@ -150,6 +150,17 @@ class SampleTests(SynchronousTestCase):
         assert policies[0] is not None
         self.assertEqual((policies[0].backup, policies[0].coordination_id), (False, "c0ffee01"))
         self.assertEqual(self.links(COMPETING), {"one": ("two", "three"), "two": ("one", "three"), "three": ("one", "two")})
+
+    def test_brokers_that_host_each_other(self) -> None:
+        nodes = self.nodes(COLOCATED)
+        self.assertEqual(self.links(COLOCATED), {"node0": ("node1",), "node1": ("node0",)})
+        self.assertEqual(len({each.journal_directory for each in nodes.values()}), 2)
+        for name, each in nodes.items():
+            assert each.colocated is not None
+            self.assertTrue(each.colocated.request_backup)
+            self.assertEqual(each.colocated.excludes, self.links(COLOCATED)[name])
+            self.assertEqual((each.name, each.connectors[name].port), (name, each.acceptors[0].port))
+            self.assertEqual({uri.host for uri in [*each.acceptors, *each.connectors.values()]}, {LOOPBACK})
 
     def test_a_dead_broker_of_a_pair_is_replaced_soon(self) -> None:
         for folder in HA:

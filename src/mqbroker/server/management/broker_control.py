@@ -239,6 +239,8 @@ BrokerControl.ATTRIBUTES = {
     "Backup": lambda control: False,
     "ReplicaSync": lambda control: (copies := control.server.others.copies) is not None and copies.in_sync,
     "ActivationSequence": lambda control: NO_SEQUENCE if (copies := control.server.others.copies) is None else copies.sequence,
+    "BackupHost": lambda control: None if (colocated := control.server.others.colocated) is None else colocated.host,
+    "HostedBackups": lambda control: views.hosted_backups(control.server.others.colocated),
     "DivertNames": lambda control: control.server.messaging.diverts.names(),
     "BridgeNames": lambda control: bridge_names(control.server),
     "ClusterConnectionNames": lambda control: cluster_connection_names(control.server),

@@ -17,6 +17,7 @@ from mqbroker.server.management.registry import ManagementError, as_int, as_obje
 from mqclient.wire.message import user_id_text
 
 if TYPE_CHECKING:
+    from mqbroker.server.cluster_port import ColocatedFigures
     from mqbroker.server.session.consumers import ServerConsumer
     from mqbroker.server.session.session import ServerSession
     from mqbroker.server.transport.connection import ServerConnection
@@ -256,6 +257,12 @@ def page(rows: Iterable[Row], options: Any, page_number: Any, page_size: Any) ->
         selected = selected[(number - 1) * size : number * size]
     data = [{name: value if name in _NUMBERS else text(value) for name, value in row.items()} for row in selected]
     return json.dumps({"data": data, "count": count}, ensure_ascii=False)
+
+
+def hosted_backups(colocated: ColocatedFigures | None) -> str:
+    """The backups of other brokers in this process, as JSON."""
+    hosted = () if colocated is None else colocated.hosted
+    return json.dumps([{"name": each.name, "nodeID": each.node_id, "state": each.state} for each in hosted])
 
 
 def _field(name: str, fields: dict[str, str]) -> str:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from mqbroker.messaging.messaging import Messaging
     from mqbroker.messaging.queues.address import Address
     from mqbroker.messaging.queues.queue import Queue
-    from mqbroker.server.cluster_port import CopyFigures, OtherBrokers
+    from mqbroker.server.cluster_port import ColocatedFigures, CopyFigures, OtherBrokers
     from mqbroker.server.security.security import SecurityManager
 
 
@@ -99,7 +99,7 @@ class BrokerFigures:
         return [(queue.definition.address, queue.name, _of_queue(queue)) for queue in self._core.queues.values()]
 
     def gauges(self) -> Iterable[Gauge]:
-        return [*self._server.gauges, *_reader_gauges(self._server.messaging)]
+        return [*self._server.gauges, *_reader_gauges(self._server.messaging), *_colocated_gauges(self._server.others.colocated)]
 
     def metrics_enabled(self, address: str) -> bool:
         return self._core.settings_of(address).enable_metrics
@@ -141,6 +141,16 @@ def _of_copies(copies: CopyFigures | None) -> Figures:
     if copies.size is not None:
         figures["replica.size"] = copies.size
     return figures
+
+
+def _colocated_gauges(colocated: ColocatedFigures | None) -> Iterator[Gauge]:
+    """The backups of others in this process, and whether the own one is hosted."""
+    if colocated is None:
+        return
+    yield Gauge("backup.hosted", "1 while another broker hosts the backup of this one", (), lambda: int(colocated.host is not None))
+    for each in colocated.hosted:
+        labels = (("backup", each.name), ("node", each.node_id), ("state", each.state))
+        yield Gauge("hosted.backup", "1 with the node of a backup that this broker hosts, and its state", labels, lambda: 1)
 
 
 def _reader_gauges(messaging: Messaging) -> Iterator[Gauge]:

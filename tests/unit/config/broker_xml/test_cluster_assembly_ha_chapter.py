@@ -43,8 +43,7 @@ REPLICATED = {
     "coordination-id": ReplicationConfiguration(False, manager=ZOOKEEPER, coordination_id="peer-journal-001"),
     "manager-beside-primary": ReplicationConfiguration(False, manager=LockManagerConfiguration()),
 }
-REFUSED = {
-}
+REFUSED = {}
 COLOCATED = {
     "colocated": (ReplicationConfiguration(False), ColocatedConfiguration(ReplicationConfiguration(True), request_backup=True)),
     "colocated-excludes": (

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from mqbroker.config.model.cluster import ReplicationConfiguration, SharedStoreConfiguration
-from mqbroker.server.cluster_port import CopyFigures
+from mqbroker.config.model.cluster import ColocatedConfiguration, ReplicationConfiguration, SharedStoreConfiguration
+from mqbroker.server.cluster_port import ColocatedFigures, CopyFigures, HostedFigures
 from mqclient.urls import TransportUri
 from tests.unit.cluster.support import KnownOthers
 from tests.unit.server.management.test_service import ManagementCase
@@ -38,6 +38,16 @@ class ConfiguredTests(ManagementCase):
             self.world.server.others = KnownOthers()
             self.world.server.others.copies = CopyFigures(7, in_sync, None, None)
             self.assertEqual((self.call("broker", "isReplicaSync"), self.call("broker", "getActivationSequence")), (in_sync, 7))
+
+    def test_hosted_backups_and_the_host_of_the_own_one(self) -> None:
+        self.assertEqual((self.call("broker", "getBackupHost"), self.call("broker", "getHostedBackups")), (None, "[]"))
+        self.world.server.others = KnownOthers()
+        self.world.server.others.colocated = ColocatedFigures("h", [HostedFigures("colocated_backup_1", "n", "passive")])
+        self.assertEqual(self.call("broker", "getBackupHost"), "h")
+        hosted = [{"name": "colocated_backup_1", "nodeID": "n", "state": "passive"}]
+        self.assertEqual(json.loads(self.call("broker", "getHostedBackups")), hosted)
+        self.world.configuration.colocated = ColocatedConfiguration(SharedStoreConfiguration(True))
+        self.assertEqual(self.call("broker", "getHAPolicy"), "Colocated")
 
     def test_connectors_are_told_without_their_passwords(self) -> None:
         self.world.configuration.connectors["c"] = TransportUri("tcp", "h", 7, {"keyStorePassword": "p"})

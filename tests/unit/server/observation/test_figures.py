@@ -5,7 +5,7 @@ from __future__ import annotations
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.config.model.configuration import Configuration
-from mqbroker.server.cluster_port import CopyFigures
+from mqbroker.server.cluster_port import ColocatedFigures, CopyFigures, HostedFigures
 from mqbroker.server.observation.figures import BrokerFigures, PassiveFigures
 from mqbroker.server.observation.metrics import render
 from tests.unit.cluster.support import KnownOthers
@@ -52,6 +52,16 @@ class FigureTests(SynchronousTestCase):
         lines = self.lines(world)
         self.assertIn('artemis_authentication_count{broker="b",result="success"} 1', lines)
         self.assertIn('artemis_authentication_count{broker="b",result="failure"} 1', lines)
+
+    def test_hosted_backups(self) -> None:
+        world = World(Configuration(name="b", security_enabled=False))
+        world.server.others = KnownOthers()
+        self.assertNotIn("hosted", "\n".join(self.lines(world)))
+        for host, value in (("h", 1), (None, 0)):
+            world.server.others.colocated = ColocatedFigures(host, [HostedFigures("colocated_backup_1", "n", "passive")])
+            lines = self.lines(world)
+            self.assertIn(f'artemis_backup_hosted{{broker="b"}} {value}', lines)
+            self.assertIn('artemis_hosted_backup{broker="b",backup="colocated_backup_1",node="n",state="passive"} 1', lines)
 
     def test_a_replicated_pair_on_both_sides(self) -> None:
         world = World(Configuration(name="b", security_enabled=False))
