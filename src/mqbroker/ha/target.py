@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 class Target:
     """A connection to the broker that takes the messages over.  Its methods raise MQError."""
 
-    def __init__(self, locator: Locator, factory: SessionFactory, node_id: str, session: Session) -> None:
-        self.node_id = node_id
+    def __init__(self, locator: Locator, factory: SessionFactory, session: Session) -> None:
+        self.node_id = factory.node_id or ""
         self.connector = factory.connector
         self.session = session
         """The session for the messages; it ends with its connection."""
@@ -53,19 +53,23 @@ class Target:
         locator = Locator(runtime, [connector], settings, greet=lambda connection: show_password(connection, credentials), follow=False)
         try:
             factory = await locator.create_session_factory()
-            node_id = factory.node_id
-            if node_id is None:
-                raise NotConnectedError(f"the broker at {describe(connector)} does not say who it is")
-            member = locator.topology.get(node_id)
-            reason = may_take(node_id, None if member is None else member.scale_down_group_name)
-            if reason is not None:
-                raise NotConnectedError(f"the broker at {describe(connector)} cannot be the target: {reason}")
             session = await factory.create_session(credentials.user, credentials.password, pre_acknowledge=True)
             session.open_encoded_sends()
+            target = cls(locator, factory, session)
+            await target._learn_node_id()
+            member = locator.topology.get(target.node_id)
+            reason = may_take(target.node_id, None if member is None else member.scale_down_group_name)
+            if reason is not None:
+                raise NotConnectedError(f"the broker at {describe(connector)} cannot be the target: {reason}")
         except BaseException:
             locator.leave()
             raise
-        return cls(locator, factory, node_id, session)
+        return target
+
+    async def _learn_node_id(self) -> None:
+        """A broker that is reached at another place than the announced one, as within a process, is asked for it."""
+        if not self.node_id:
+            self.node_id = str(await (await self._managed()).attribute("broker", "NodeID"))
 
     @property
     def usable(self) -> bool:

@@ -97,7 +97,10 @@ IN_CORE = (
     '<configuration xmlns="urn:activemq"><core xmlns="urn:activemq:core">'
     "<security-enabled>false</security-enabled>{}</core></configuration>"
 )
-CONNECTORS = '<connectors><connector name="netty-connector">tcp://127.0.0.1:61616</connector></connectors>'
+CONNECTORS = (
+    '<connectors><connector name="netty-connector">tcp://127.0.0.1:61616</connector>'
+    '<connector name="other-connector">tcp://127.0.0.1:61617</connector></connectors>'
+)
 CLUSTER = (
     '<cluster-connections><cluster-connection name="c"><connector-ref>netty-connector</connector-ref></cluster-connection>'
     "</cluster-connections>"

@@ -30,7 +30,7 @@ CONFIGURATION = """<configuration xmlns="urn:activemq"><core xmlns="urn:activemq
 </core></configuration>
 """
 A, B, C, D = "a", "b", "c", "d"
-HOSTED = "hosts the backup of this one"
+HOSTED = "hosts the backup of this one\n"
 HOSTED_NO_LONGER = "hosts the backup of this one no longer"
 
 
@@ -47,8 +47,6 @@ class ColocatedCase(FollowingClients, ProcessesCase):
     primary = ""
     backup = ""
     """Elements of the policies."""
-    colocated = ""
-    """Further elements of ``colocated``."""
     voters: Sequence[str] = ()
     """Brokers that only vote."""
 
@@ -59,12 +57,16 @@ class ColocatedCase(FollowingClients, ProcessesCase):
             self.addCleanup(reserved.close)
             self.ports[name], self.ports[hosted_by(name)] = sorted((self.ports[name], reserved.number))
 
+    def colocated_of(self, name: str) -> str:
+        """Further elements of ``colocated``."""
+        return ""
+
     def policy(self, name: str) -> str:
         if name in self.voters:
             return "<primary-only/>"
         excludes = "".join(f"<connector-ref>{other}</connector-ref>" for other in self.names if other != name)
         inside = (
-            f"<request-backup>true</request-backup><backup-request-retry-interval>300</backup-request-retry-interval>{self.colocated}"
+            f"<request-backup>true</request-backup><backup-request-retry-interval>300</backup-request-retry-interval>{self.colocated_of(name)}"
             f"<backup-port-offset>{self.ports[hosted_by(name)] - self.ports[name]}</backup-port-offset><excludes>{excludes}</excludes>"
             f"<primary>{self.primary}</primary><backup>{self.backup}</backup>"
         )

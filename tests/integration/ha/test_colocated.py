@@ -1,42 +1,137 @@
-"""Processes that host the backups of each other, with a shared store."""
+"""Processes that host the backups of each other."""
 
 from __future__ import annotations
 
-from tests.integration.ha.colocated import HOSTED, A, B, C, ColocatedCase, D, hosted_by
+from tests.integration.brokers import Broker
+from tests.integration.ha.colocated import HOSTED, HOSTED_NO_LONGER, A, B, C, ColocatedCase, D, hosted_by
 
 TEXTS = [f"m{number}" for number in range(50)]
+TAKEN_OVER = "AMQ221010"
+ACTIVE = "AMQ221007"
+SHOWN = "AMQ221031"
+COPIED = "AMQ221024: this replica is in sync"
+ASKED_AGAIN = "they are asked again"
 
 
 class SharedStoreTests(ColocatedCase):
-    def test_the_hosted_backup_serves_what_the_dead_broker_had(self) -> None:
+    def both(self) -> tuple[Broker, Broker]:
+        """Each hosts the backup of the other one."""
+        found = self.start(A), self.start(B)
+        for broker in found:
+            broker.wait_for(HOSTED)
+            broker.wait_for(SHOWN)
+        return found
+
+    def test_the_hosted_backup_serves_until_the_dead_broker_is_back(self) -> None:
+        first, second = self.both()
+        self.send_to(B, *TEXTS)
+        second.kill()
+        first.wait_for(TAKEN_OVER)
+        self.assertEqual(self.received(hosted_by(A)), TEXTS)
+        self.send_to(hosted_by(A), "late")
+        second = self.start(B)
+        self.assertEqual(self.received(B), ["late"])
+        # The backup that has given way has ended, and another one is asked for.
+        second.wait_for(HOSTED)
+        first.wait_for("AMQ221050", times=2)
+        first.stop()
+        second.stop()
+
+    def test_a_host_that_is_gone_is_asked_again_when_it_is_back(self) -> None:
+        first, second = self.both()
+        first.stop()
+        second.wait_for(HOSTED_NO_LONGER)
+        second.wait_for(ASKED_AGAIN)
+        first = self.start(A)
+        second.wait_for(HOSTED, times=2)
+        self.send_to(B, *TEXTS)
+        second.kill()
+        first.wait_for(TAKEN_OVER)
+        self.assertEqual(self.received(hosted_by(A)), TEXTS)
+
+    def test_a_hosted_backup_that_serves_ends_in_order_with_its_host(self) -> None:
+        first, second = self.both()
+        self.send_to(B, *TEXTS)
+        second.kill()
+        first.wait_for(TAKEN_OVER)
+        first.stop()
+        first.wait_for("AMQ221002", times=2)
+        self.start(B)
+        self.assertEqual(self.received(B), TEXTS)
+
+
+class FullTests(ColocatedCase):
+    """One broker hosts nothing."""
+
+    def colocated_of(self, name: str) -> str:
+        return f"<max-backups>{0 if name == A else 1}</max-backups>"
+
+    def test_nobody_hosts_more_than_max_backups(self) -> None:
+        first, second = self.start(A), self.start(B)
+        first.wait_for(HOSTED)
+        second.wait_for(f"{ASKED_AGAIN}: no other mqbroker of the cluster offers it")
+        self.assertNotIn("AMQ221050", first.wait_for(ACTIVE))
+
+
+class ScaleDownTests(ColocatedCase):
+    """A hosted backup gives everything to its host."""
+
+    backup = "<scale-down/>"
+
+    def test_messages_of_the_dead_broker_are_served_by_the_other_one(self) -> None:
         first, second = self.start(A), self.start(B)
         for broker in (first, second):
             broker.wait_for(HOSTED)
-            broker.wait_for("AMQ221031")
+            broker.wait_for(SHOWN)
         self.send_to(B, *TEXTS)
         second.kill()
-        first.wait_for("AMQ221010")
-        self.assertEqual(self.received(hosted_by(A)), TEXTS)
+        first.wait_for(f"{len(TEXTS)} messages of 1 queues")
+        self.assertEqual(self.received(A), TEXTS)
+        second = self.start(B)
+        second.wait_for(HOSTED)
+        self.send_to(B, "new")
+        self.assertEqual(self.received(B), ["new"])
 
 
 class ReplicationTests(ColocatedCase):
+    """Two more brokers vote: neither of the two others could go on without a third one that is not lost with it."""
+
     names = (A, B, C, D)
     voters = (C, D)
     store = "replication"
     primary = "<retry-replication-wait>200</retry-replication-wait>"
     backup = "<retry-replication-wait>200</retry-replication-wait><allow-failback>true</allow-failback>"
 
-    def test_the_hosted_backup_serves_what_the_dead_broker_had(self) -> None:
+    def both(self) -> tuple[Broker, Broker]:
         for name in self.voters:
             self.start(name)
-        first, second = self.start(A), self.start(B)
-        for broker in (first, second):
+        found = self.start(A), self.start(B)
+        for broker in found:
             broker.wait_for(HOSTED)
-            broker.wait_for("AMQ221024", times=2)
+            broker.wait_for(COPIED)
+        return found
+
+    def test_the_hosted_backup_serves_until_the_dead_broker_is_back(self) -> None:
+        first, second = self.both()
         self.send_to(B, *TEXTS)
         second.kill()
-        first.wait_for("AMQ221010")
+        first.wait_for(TAKEN_OVER)
         self.assertEqual(self.received(hosted_by(A)), TEXTS)
-        self.start(B)
-        first.wait_for("AMQ221024", times=4)
+        self.send_to(hosted_by(A), "late")
+        second = self.start(B)
+        self.assertEqual(self.received(B), ["late"])
+        second.wait_for(HOSTED)
+        first.wait_for("AMQ221049", times=2)
         first.stop()
+        second.stop()
+
+    def test_what_a_dead_host_has_hosted_is_hosted_again(self) -> None:
+        """The copy that it has may be the only one that has everything."""
+        first, second = self.both()
+        self.send_to(B, "early")
+        second.kill()
+        first.wait_for(TAKEN_OVER)
+        self.send_to(hosted_by(A), *TEXTS)
+        first.kill()
+        self.start(A).wait_for(TAKEN_OVER)
+        self.assertEqual(self.received(hosted_by(A)), ["early", *TEXTS])

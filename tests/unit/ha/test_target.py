@@ -22,6 +22,14 @@ class TargetTests(SynchronousTestCase):
         self.assertEqual(pair.find(), HEIR)
         self.assertEqual(pair.runtime.tried, ["7", "1"])
 
+    def test_a_broker_that_is_reached_at_another_place_says_who_it_is(self) -> None:
+        """As the host of a backup is, within its process."""
+        pair = Leaving()
+        pair.runtime.targets["9"] = pair.runtime.targets["1"]
+        pair.places = [connector(9)]
+        self.assertEqual(pair.find(), HEIR)
+        self.assertEqual(pair.runtime.tried, ["9"])
+
     def test_never_itself(self) -> None:
         pair = Leaving()
         pair.runtime.targets["1"] = pair.a

@@ -74,6 +74,11 @@ class _Backup:
         self.waiting: list[Deferred[None]] = []
         """Results that complete when it has ended."""
 
+    @property
+    def waits(self) -> bool:
+        """Is it passive?"""
+        return self.broker is not None and not self.ends and self.broker.state == PASSIVE
+
 
 class Hosting:
     """The backups in one process, from the first request until :meth:`stop`."""
@@ -221,12 +226,12 @@ class Hosting:
         for node_id, backup in self._backups.items():
             member = self._topology.get(node_id)
             forgotten = backup.asker is None or backup.asker.closed
-            if forgotten and member is not None and member.primary is not None and backup.broker is not None and not backup.ends:
+            if forgotten and backup.waits and member is not None and member.primary is not None:
                 self._ask_whether_wanted(node_id, backup, member.primary)
 
     def _ask_whether_wanted(self, node_id: str, backup: _Backup, place: TransportConfiguration) -> None:
         def answered(answer: bytes) -> None:
-            if answer and not Reader(answer, WANTED_VOTE).boolean() and backup.broker is not None and backup.broker.state == PASSIVE:
+            if answer and not Reader(answer, WANTED_VOTE).boolean() and backup.waits:
                 self._ended(node_id, backup, "its primary has another one")
 
         question = wanted_question(self._server.node_id)

@@ -83,5 +83,7 @@ class TopologyTests(SynchronousTestCase):
         here = TransportConfiguration("x", "netty", (("host", "127.0.0.1"),))
         self.assertTrue(same_place(here, TransportConfiguration("y", "in-vm", (("host", "localhost"), ("port", 61616)))))
         self.assertFalse(same_place(here, A))
+        inside = [TransportConfiguration("x", "in-vm", (("serverId", number),)) for number in ("0", "1", 1)]
+        self.assertEqual([same_place(inside[1], each) for each in (*inside, here)], [False, True, True, False])
         self.assertFalse(same_place(here, None))
         self.assertFalse(same_place(None, None))

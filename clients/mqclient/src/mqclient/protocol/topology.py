@@ -48,13 +48,15 @@ def same_connector(one: TransportConfiguration | None, other: TransportConfigura
 
 
 def same_place(one: TransportConfiguration | None, other: TransportConfiguration | None) -> bool:
-    """Do both name the same host and port?"""
+    """Do both name the same host and port, or the same broker of the process?"""
     return one is not None and other is not None and place(one) == place(other)
 
 
 def place(connector: TransportConfiguration) -> tuple[str, str]:
-    """(host, port) of a connector."""
+    """(host, port) of a connector; of one within the process ("vm", number)."""
     values = dict(connector.parameters)
+    if "serverId" in values:
+        return "vm", str(values["serverId"])
     host = str(values.get("host", "localhost"))
     return ("localhost" if host == "127.0.0.1" else host, str(values.get("port", 61616)))
 

@@ -379,6 +379,8 @@ def _reason(event: DisconnectReceived) -> str:
 
 
 def describe(connector: TransportConfiguration) -> str:
-    """Host and port of a connector, for messages."""
+    """Host and port of a connector, for messages; of one within the process its URL."""
     values = dict(connector.parameters)
+    if "serverId" in values:
+        return f"vm://{values['serverId']}"
     return f"{values.get('host', 'localhost')}:{values.get('port', 61616)}"
