@@ -93,7 +93,7 @@ class ScaleDownTests(ColocatedCase):
         self.assertEqual(self.received(B), ["new"])
 
 
-class ReplicationTests(ColocatedCase):
+class ReplicatedCase(ColocatedCase):
     """Two more brokers vote: neither of the two others could go on without a third one that is not lost with it."""
 
     names = (A, B, C, D)
@@ -111,6 +111,8 @@ class ReplicationTests(ColocatedCase):
             broker.wait_for(COPIED)
         return found
 
+
+class ReplicationTests(ReplicatedCase):
     def test_the_hosted_backup_serves_until_the_dead_broker_is_back(self) -> None:
         first, second = self.both()
         self.send_to(B, *TEXTS)
@@ -125,6 +127,19 @@ class ReplicationTests(ColocatedCase):
         first.stop()
         second.stop()
 
+    def test_a_host_that_is_gone_is_asked_again_when_it_is_back(self) -> None:
+        first, second = self.both()
+        self.send_to(B, "early")
+        first.stop()
+        second.wait_for(HOSTED_NO_LONGER)
+        first = self.start(A)
+        second.wait_for(HOSTED, times=2)
+        first.wait_for(COPIED)
+        self.send_to(B, *TEXTS)
+        second.kill()
+        first.wait_for(TAKEN_OVER)
+        self.assertEqual(self.received(hosted_by(A)), ["early", *TEXTS])
+
     def test_what_a_dead_host_has_hosted_is_hosted_again(self) -> None:
         """The copy that it has may be the only one that has everything."""
         first, second = self.both()
@@ -135,3 +150,19 @@ class ReplicationTests(ColocatedCase):
         first.kill()
         self.start(A).wait_for(TAKEN_OVER)
         self.assertEqual(self.received(hosted_by(A)), ["early", *TEXTS])
+
+
+class ReplicatedScaleDownTests(ReplicatedCase):
+    backup = f"{ReplicatedCase.backup}<scale-down/>"
+
+    def test_messages_of_the_dead_broker_are_served_by_the_other_one(self) -> None:
+        first, second = self.both()
+        self.send_to(B, *TEXTS)
+        second.kill()
+        first.wait_for(f"{len(TEXTS)} messages of 1 queues")
+        self.assertEqual(self.received(A), TEXTS)
+        # The hosted backup has stayed: only it knows that everything has gone.
+        second = self.start(B)
+        second.wait_for(HOSTED)
+        self.send_to(B, "new")
+        self.assertEqual(self.received(B), ["new"])
