@@ -37,8 +37,6 @@ NOT_RUN: dict[str, dict[str, str]] = {
         "$ mqbroker check ha --instance /var/lib/mybroker": "needs an instance of a pair: tests/unit/cli/check/test_check_ha.py",
         "$ mqbroker data merge --instance /var/lib/mybroker --url tcp://other:61616 --user admin --password secret": "needs a split: "
         "tests/integration/cli/data/merge/test_merge.py",
-        """$ python3 -c 'import sys; sys.stdout.buffer.write((8).to_bytes(8, "big"))' > "/shared/locks/ML:$NODE_ID\"""": "needs a node: "
-        "tests/unit/ha/locks/test_file_manager.py",
     },
     "java.md": {
         "<dependency>": JAVA_PAGE,
