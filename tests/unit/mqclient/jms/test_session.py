@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqclient.core.api import ClientMessage
+from mqclient.errors import (
+    AddressFullError,
+    MQError,
+    NodeLostError,
+    TransactionOutcomeUnknownError,
+    TransactionRolledBackError,
+    UnblockedError,
+)
 from mqclient.jms import (
+    AcknowledgeMode,
     BytesMessage,
     IllegalArgumentException,
+    IllegalStateException,
     InvalidDestinationException,
     JMSException,
     MapMessage,
@@ -17,9 +27,11 @@ from mqclient.jms import (
     MessageFormatException,
     MessageProducer,
     Queue,
+    Session,
     StreamMessage,
     TextMessage,
     Topic,
+    TransactionRolledBackException,
 )
 from mqclient.jms.context import JMSProducer
 from mqclient.jms.destinations import as_destination, check_plain_name
@@ -128,6 +140,108 @@ class ReceiveTests(SessionTestCase):
         consumer.receive(5)
         consumer.receive(0)
         self.assertEqual(self.sink.waited, [5, 0])
+
+
+E = TypeVar("E", bound=Exception)
+
+
+class Ending:
+    """A core session with the calls that end its transactions: each commit meets the next error of ``errors``."""
+
+    def __init__(self, *errors: MQError | None) -> None:
+        self.errors = [*errors]
+        self.did: list[str] = []
+        self.rollback_only = False
+        self.closed = False
+
+    def commit(self) -> None:
+        self.did.append("commit")
+        error = self.errors.pop(0) if self.errors else None
+        if error is not None:
+            raise error
+
+    def rollback(self) -> None:
+        self.did.append("rollback")
+        self.rollback_only = False
+
+
+def caused(error: E, cause: Exception) -> E:
+    error.__cause__ = cause
+    return error
+
+
+class TransactionTests(SessionTestCase):
+    def start(self, *errors: MQError | None) -> None:
+        self.core = Ending(*errors)
+        self.work.core = self.work.sender = self.core
+        self.work.mode = AcknowledgeMode.SESSION_TRANSACTED
+        self.session = Session.__new__(Session)
+        self.session.work = self.work
+        self.runs = 0
+
+    def run_once(self, session: Session) -> int:
+        self.assertIs(session, self.session)
+        self.runs += 1
+        return self.runs
+
+    def test_the_result_comes_after_the_commit(self) -> None:
+        self.start()
+        self.assertEqual((self.session.transaction(self.run_once), self.core.did), (1, ["commit"]))
+
+    def test_it_runs_again_after_a_failure_of_the_connection(self) -> None:
+        self.start(TransactionRolledBackError("lost"), TransactionRolledBackError("lost"))
+        self.assertEqual((self.session.transaction(self.run_once), self.core.did), (3, ["commit"] * 3))
+
+    def test_it_runs_again_when_it_has_met_the_failure_itself(self) -> None:
+        for lost, error in ((True, JMSException("full")), (False, caused(JMSException("no answer"), UnblockedError("cut off")))):
+            self.start()
+
+            def work(session: Session, lost: bool = lost, error: JMSException = error) -> int:
+                if self.run_once(session) == 1:
+                    self.core.rollback_only = lost
+                    raise error
+                return self.runs
+
+            self.assertEqual((self.session.transaction(work), self.core.did), (2, ["rollback", "commit"]))
+
+    def test_its_own_error_rolls_back(self) -> None:
+        for error, broken in ((JMSException("full"), False), (KeyError("mine"), True), (KeyboardInterrupt(), False)):
+            self.start()
+            self.core.rollback_only = broken
+
+            def work(session: Session, error: BaseException = error) -> None:
+                raise error
+
+            self.assertRaises(type(error), self.session.transaction, work)
+            self.assertEqual(self.core.did, ["rollback"])
+
+    def test_a_send_that_was_refused_is_not_repeated(self) -> None:
+        self.start(caused(TransactionRolledBackError("undone"), AddressFullError("full")))
+        self.assertRaises(TransactionRolledBackException, self.session.transaction, self.run_once)
+        self.assertEqual(self.core.did, ["commit"])
+
+    def test_the_error_of_a_send_that_was_on_its_way_leaves_nothing_to_the_next(self) -> None:
+        self.start(AddressFullError("full"))
+        self.assertRaises(JMSException, self.session.transaction, self.run_once)
+        self.assertEqual(self.core.did, ["commit", "rollback"])
+
+    def test_an_unknown_outcome_is_told(self) -> None:
+        self.start(TransactionOutcomeUnknownError("lost"))
+        with self.assertRaises(JMSException) as caught:
+            self.session.transaction(self.run_once)
+        self.assertEqual((caught.exception.error_code, self.core.did), ("115", ["commit"]))
+
+    def test_a_session_that_has_ended_is_not_rolled_back(self) -> None:
+        self.start(NodeLostError("another node"))
+        self.core.closed = True
+        self.assertRaises(JMSException, self.session.transaction, self.run_once)
+        self.assertEqual(self.core.did, ["commit"])
+
+    def test_other_sessions_have_no_transactions(self) -> None:
+        self.start()
+        self.work.mode = AcknowledgeMode.AUTO_ACKNOWLEDGE
+        self.assertRaises(IllegalStateException, self.session.transaction, self.run_once)
+        self.assertEqual(self.runs, 0)
 
 
 class DestinationTests(SynchronousTestCase):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
-from typing import Any
+from typing import Any, TypeVar
 
 from mqclient.jms.closing import Closing
 from mqclient.jms.connection import Connection, ConnectionMetaData, ExceptionListener
@@ -17,6 +17,8 @@ from mqclient.jms.messages.message import DeliveryMode, Message
 from mqclient.jms.modes import AcknowledgeMode
 from mqclient.jms.producer import DEFAULT_PRIORITY, CompletionListener, MessageProducer
 from mqclient.jms.session import Session
+
+T = TypeVar("T")
 
 
 class JMSConsumer(Closing):
@@ -260,6 +262,10 @@ class JMSContext(MessageMaking, Closing):
 
     def rollback(self) -> None:
         self._session.rollback()
+
+    def transaction(self, function: Callable[[JMSContext], T]) -> T:
+        """As :meth:`Session.transaction`; ``function`` is called with this context."""
+        return self._session.transaction(lambda session: function(self))
 
     def recover(self) -> None:
         self._session.recover()

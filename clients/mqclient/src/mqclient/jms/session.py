@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TypeVar
 
 from mqclient.core.runtime import new_uuid
+from mqclient.core.session.transactions import cut_off, undone_by_failure
+from mqclient.errors import TransactionOutcomeUnknownError, TransactionRolledBackError
 from mqclient.jms import selectors
 from mqclient.jms.closing import Closing
 from mqclient.jms.consumer import MessageConsumer, QueueBrowser
@@ -18,7 +21,12 @@ from mqclient.jms.destinations import (
     as_destination,
     check_plain_name,
 )
-from mqclient.jms.exceptions import JMS_ERRORS, IllegalStateException, InvalidDestinationException
+from mqclient.jms.exceptions import (
+    JMS_ERRORS,
+    IllegalStateException,
+    InvalidDestinationException,
+    JMSException,
+)
 from mqclient.jms.messages.making import MessageMaking
 from mqclient.jms.messages.message import DeliveryMode
 from mqclient.jms.modes import AcknowledgeMode
@@ -28,6 +36,7 @@ from mqclient.jms.temporary import Temporaries
 from mqclient.jms.work import SessionWork, close_quietly
 
 D = TypeVar("D", bound=Destination)
+T = TypeVar("T")
 
 
 class Session(MessageMaking, Closing):
@@ -236,7 +245,7 @@ class Session(MessageMaking, Closing):
         """Make sends and receipts since the last commit take effect.
 
         Raises TransactionRolledBackException when a failure has undone them; the next transaction has begun then.  A JMSException with the
-        error code ``115`` says that the connection failed while the broker may have committed.
+        error code ``115`` says that the connection failed while the broker may have committed; with ``exactlyOnce`` there is none.
         """
         self._check_transacted()
         self.work.await_completions()
@@ -249,6 +258,38 @@ class Session(MessageMaking, Closing):
         self.work.await_completions()
         with JMS_ERRORS:
             self.work.sender.rollback()
+
+    def transaction(self, function: Callable[[Session], T]) -> T:
+        """Call ``function`` with this session, commit, and give its result; call it again when a failure has undone the transaction.
+
+        For work that receives and sends: the received messages come again.  ``function`` should have no effects but those of the session.
+        When it raises, the transaction is rolled back and the error raised.  Without ``exactlyOnce`` in the URL a lost answer to the commit
+        still raises a JMSException with the error code ``115``.  Raises IllegalStateException for a session that is not transacted.
+        """
+        self._check_transacted()
+        while True:
+            try:
+                result = function(self)
+            except BaseException as error:
+                again = isinstance(error, JMSException) and (self.work.core.rollback_only or cut_off(error.__cause__))
+                self._undo()
+                if self.closed or not again:
+                    raise
+                continue
+            try:
+                self.commit()
+            except JMSException as error:
+                if undone_by_failure(error.__cause__):
+                    continue
+                if not isinstance(error.__cause__, (TransactionRolledBackError, TransactionOutcomeUnknownError)):
+                    self._undo()  # the error of a send that was on its way: nothing was committed
+                raise
+            return result
+
+    def _undo(self) -> None:
+        """Leave nothing to the next transaction; a session that is over has nothing to leave."""
+        if not self.closed:
+            self.rollback()
 
     def recover(self) -> None:
         """Have everything delivered again that was not acknowledged.  Not in a transacted session."""

@@ -12,6 +12,7 @@ from mqclient.errors import (
     ExactlyOnceError,
     IdCacheError,
     IllegalStateError,
+    MQError,
     NodeLostError,
     SecurityError,
     TransactionRolledBackError,
@@ -24,10 +25,12 @@ from mqclient.wire.packets import (
     ExceptionResponse,
     IdCacheState,
     ProducerFailCredits,
+    QueueQuery,
     Rollback,
     SessionReceive,
     SessionSend,
     SessionSendContinuation,
+    SessionStop,
 )
 from mqclient.wire.properties import STRING
 from tests.unit.mqclient.core.once.broker import OnceTestCase, RememberingBroker
@@ -209,6 +212,33 @@ class SendingTests(CommitTestCase):
         self.commit()
         self.assertEqual(self.broker.bodies(), [b"two"])
 
+    def test_a_rollback_lasts_over_a_failure(self) -> None:
+        for kind in ("lost_answers", "lost_requests"):
+            for packet in (SessionStop, Rollback):
+                self.start()
+                self.receive()
+                self.sends(b"one")
+                getattr(self.broker, kind).append(packet)
+                rollback = self.session.rollback()
+                self.world.advance(5)
+                self.world.finish(rollback)
+                self.sends(b"two")
+                self.commit()
+                self.assertEqual((self.broker.bodies(), self.broker.acknowledged), ([b"two"], []))
+                self.tearDown()
+        self.start()
+
+    def test_a_rollback_in_a_session_that_ends_says_so(self) -> None:
+        self.start(reconnect_attempts=2)
+        self.sends(b"one")
+        self.broker.silent.add(Rollback)
+        rollback = self.session.rollback()
+        self.world.network.stir()
+        self.away()
+        self.world.advance(5)
+        self.failure(MQError, rollback)
+        self.assertTrue(self.session.closed)
+
     def test_a_producer_may_be_closed_before_the_commit(self) -> None:
         self.start()
         self.sends(b"one")
@@ -383,6 +413,68 @@ class FunctionTests(CommitTestCase):
             await self.send(b"one")
 
         self.failure(SecurityError, self.run_function(work))
+
+    def test_what_cannot_be_committed_is_not_left_to_the_next(self) -> None:
+        self.start()
+        self.broker.queue_info = {"exists": False}
+        self.broker.answers[CreateQueueV2] = lambda _: ExceptionResponse(105, "not allowed")
+
+        async def work(session: Any) -> None:
+            await self.send(b"one")
+
+        self.failure(ExactlyOnceError, self.run_function(work))
+        self.broker.answers.clear()
+        self.commit()
+        self.sends(b"two")
+        self.commit()
+        self.assertEqual(self.broker.bodies(), [b"two"])
+
+    def test_failures_one_after_the_other(self) -> None:
+        for sends_before in (True, False):
+            self.start()
+            runs: list[int] = []
+
+            async def work(session: Any, sends_before: bool = sends_before, runs: list[int] = runs) -> None:
+                runs.append(1)
+                if sends_before:
+                    await self.send(b"one")
+                if len(runs) == 1:
+                    self.broker.lost_requests += [QueueQuery, Rollback]
+                    await self.session.queue_query("q")
+                if not sends_before:
+                    await self.send(b"one")
+
+            self.world.finish(self.run_function(work))
+            self.assertEqual((len(runs), self.broker.lost_requests, self.broker.bodies()), (2, [], [b"one"]))
+            self.tearDown()
+        self.start()
+
+    def test_a_call_that_gets_no_answer_is_a_failure_too(self) -> None:
+        self.start(call_timeout=2000)
+        self.broker.silent.add(QueueQuery)
+        runs: list[int] = []
+
+        async def work(session: Any) -> None:
+            runs.append(1)
+            await self.send(b"one")
+            if len(runs) == 1:
+                await self.session.queue_query("q")
+            self.broker.silent.clear()
+
+        self.world.finish(self.run_function(work))
+        self.assertEqual((len(runs), self.broker.bodies()), (2, [b"one"]))
+
+    def test_a_session_that_ends_meanwhile_says_why(self) -> None:
+        self.start(reconnect_attempts=2)
+
+        async def work(session: Any) -> None:
+            await self.send(b"one")
+            self.away()
+            self.world.clock.callLater(0, self.world.network.stir)
+            await self.session.queue_query("q")
+
+        error = self.failure(MQError, self.run_function(work))
+        self.assertIsNone(error.__context__)
 
     def test_a_session_without_transactions_has_none(self) -> None:
         OnceTestCase.start(self)

@@ -97,7 +97,25 @@ class Commits:
         self._whole = True
         """Are all sends of the transaction held?"""
 
-    # --- the commit
+    # --- the end of the transaction
+
+    async def rollback(self, consider_last_message_as_delivered: bool) -> None:
+        """As :meth:`Transaction.rollback`, over a failure of the connection, which undoes the work as well."""
+        transaction = self._session.open_transaction
+        transaction.drop_sends()
+        undone = False
+
+        def forget() -> None:
+            nonlocal undone
+            undone = True
+            transaction.forget_work()
+
+        while not undone:
+            try:
+                await transaction.undo(Rollback(consider_last_message_as_delivered), NullResponse, forget)
+            except INTERRUPTED:
+                if self._session.channel.error is not None:
+                    raise
 
     async def commit(self) -> None:
         """Returns when the work has taken effect; raises ``TransactionRolledBackError`` when it has not and never will."""

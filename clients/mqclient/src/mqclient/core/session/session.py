@@ -233,7 +233,10 @@ class Session(ListenerMethods, Closing):
     @starts
     async def rollback(self, consider_last_message_as_delivered: bool = False) -> None:
         self._refuse_in_branch()
-        await self.open_transaction.rollback(consider_last_message_as_delivered)
+        if self.commits is not None and not self.request.auto_commit_sends:
+            await self.commits.rollback(consider_last_message_as_delivered)
+        else:
+            await self.open_transaction.rollback(consider_last_message_as_delivered)
 
     @starts
     async def transaction(self, function: Callable[[Session], Awaitable[T]]) -> T:

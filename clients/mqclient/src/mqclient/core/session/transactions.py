@@ -75,6 +75,9 @@ class RepeatableSession(Protocol):
     @property
     def rollback_only(self) -> bool: ...
 
+    @property
+    def closed(self) -> bool: ...
+
     def commit(self) -> Awaitable[None]: ...
 
     def rollback(self) -> Awaitable[None]: ...
@@ -237,24 +240,40 @@ def rolled_back(cause: BaseException | None) -> TransactionRolledBackError:
     return TransactionRolledBackError("the connection failed during the transaction: it was rolled back and can be repeated")
 
 
+def undone_by_failure(error: BaseException | None) -> bool:
+    """Has the commit that ended with ``error`` met a failure of the connection, so that the work can be repeated?"""
+    return isinstance(error, TransactionRolledBackError) and error.__cause__ is None
+
+
+def cut_off(error: BaseException | None) -> bool:
+    """Is ``error`` that of a call whose answer a failure of the connection has taken away?"""
+    return isinstance(error, (UnblockedError, ConnectionTimedOutError))
+
+
 async def run_transaction(session: S, function: Callable[[S], Awaitable[T]]) -> T:
     """See :meth:`mqclient.core.api.ClientSession.transaction`."""
     while True:
         try:
             result = await function(session)
-        except MQError:
-            again = session.rollback_only  # the connection failed: the function has met the consequences
-            await session.rollback()
-            if not again:
+        except BaseException as error:
+            again = isinstance(error, MQError) and (session.rollback_only or cut_off(error))
+            await _undo(session)
+            if session.closed or not again:
                 raise
             continue
-        except BaseException:
-            await session.rollback()
-            raise
         try:
             await session.commit()
-        except TransactionRolledBackError as error:
-            if error.__cause__ is not None:
+        except (TransactionRolledBackError, TransactionOutcomeUnknownError) as error:
+            if not undone_by_failure(error):
                 raise
-            continue
-        return result
+        except MQError:
+            await _undo(session)
+            raise
+        else:
+            return result
+
+
+async def _undo(session: RepeatableSession) -> None:
+    """Leave nothing to the next transaction; a session that is over has nothing to leave."""
+    if not session.closed:
+        await session.rollback()
