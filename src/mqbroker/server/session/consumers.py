@@ -27,7 +27,7 @@ FRAME_OVERHEAD = 25
 """Bytes of a SESS_RECEIVE_MSG frame beside its message: 13 of header, 12 of trailer."""
 UNLIMITED = -1
 FORCED_MAX = 1000
-"""Forced deliveries of one consumer that wait for an answer; a client asks for one after the other."""
+"""Forced deliveries of one consumer that wait for an answer; beyond that, the newest answers for all."""
 VERSION_DISCONNECT_CONSUMER = 124
 
 
@@ -219,8 +219,8 @@ class ServerConsumer:
     def force(self, sequence: int) -> None:
         """Send a marker after the messages that can be delivered now."""
         if len(self.forced) >= FORCED_MAX:
-            self.session.connection.fail_soon(f"{FORCED_MAX} forced deliveries of one consumer are waiting")
-            return
+            # A client that keeps up with the deliveries asks before each message, and waits for its last question only.
+            self.forced.clear()
         self.forced.append(sequence)
         self.answer_forced()
 

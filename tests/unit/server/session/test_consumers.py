@@ -7,6 +7,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from mqbroker.config.model.configuration import Configuration
 from mqbroker.messaging.queues.references import Reference
 from mqbroker.messaging.turns.turn import SCAN_SECONDS
+from mqbroker.server.session.consumers import FORCED_MAX
 from mqclient.wire import packets as wire
 from mqclient.wire.message import KEY_FORCED_DELIVERY, KEY_ROUTING_TYPE, decode_message
 from mqclient.wire.properties import BYTE
@@ -135,6 +136,17 @@ class ForcedDeliveryTests(SynchronousTestCase):
         self.assertEqual(self.session.take(), [])
         self.session.peer.connection.resume_output()
         self.assertEqual([self.marker(packet) for packet in self.session.take()], [4])
+
+    def test_the_newest_of_many_that_wait_answers_for_all(self) -> None:
+        self.session.begin_large("q")
+        self.session.chunk(bytes(1000), 1000)
+        self.session.consume(credits=1)
+        for number in range(FORCED_MAX + 5):
+            self.session.send(wire.ForceConsumerDelivery(0, number))
+        self.session.take()
+        self.session.send(wire.FlowToken(0, 100_000))
+        markers = [packet for packet in self.session.take() if isinstance(packet, wire.SessionReceive)]
+        self.assertEqual([self.marker(packet) for packet in markers], [*range(FORCED_MAX, FORCED_MAX + 5)])
 
 
 class RecordedCountTests(SynchronousTestCase):
