@@ -92,13 +92,15 @@ class CopyFigures(NamedTuple):
 
     ``sequence`` is that of the last activation that its data know of.  ``in_sync``: the other broker, or this one while it is passive, has
     everything, and may take over.  ``copied`` and ``size`` are bytes: of what is or was copied to the present replica, or what has come
-    from the present active broker, which does not say how much there is; None where there is none.
+    from the present active broker, which does not say how much there is; None where there is none.  ``behind``: bytes that the present
+    replica was sent and has not answered yet; None where there is none.
     """
 
     sequence: int
     in_sync: bool
     copied: int | None
     size: int | None
+    behind: int | None = None
 
 
 class HostedFigures(NamedTuple):

@@ -143,8 +143,9 @@ class ReplicationActivation:
         sequence = self._own.keeper.record.sequence
         if self.primary is None:
             return CopyFigures(sequence, self._in_sync(self._own.keeper), self._taken, None)
-        progress = self.primary.progress
-        return CopyFigures(sequence, self.primary.is_replica_in_sync, *((None, None) if progress is None else progress))
+        primary = self.primary
+        copied, size = (None, None) if primary.progress is None else primary.progress
+        return CopyFigures(sequence, primary.is_replica_in_sync, copied, size, primary.behind)
 
     @staticmethod
     def _in_sync(keeper: CopyKeeper) -> bool:

@@ -109,6 +109,11 @@ class ReplicatedPrimary:
         return None if self.replica is None else self.replica.progress
 
     @property
+    def behind(self) -> int | None:
+        """Bytes that the replica was sent and has not answered; None without one."""
+        return None if self.replica is None else self.replica.behind
+
+    @property
     def sequence(self) -> int:
         return self._keeper.record.sequence
 

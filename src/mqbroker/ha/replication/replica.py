@@ -141,6 +141,11 @@ class Replica:
         """How far the copy has come; None before it begins."""
         return None if self._feed is None else self._feed.progress
 
+    @property
+    def behind(self) -> int:
+        """Bytes that were sent and are not answered."""
+        return 0 if self._feed is None else self._feed.behind
+
     # --- the link
 
     def received(self, packet_type: int, body: memoryview) -> None:

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 NO_SEQUENCE = -1
 """The activation sequence of a broker whose policy counts no activations, as Artemis tells it."""
+NO_REPLICA = -1
+"""The bytes that a replica has not answered, without one."""
 
 DUPLICATE_IDS_AT_ONCE = 1_000
 """Duplicate ids from another broker that are stored as one batch."""
@@ -144,6 +146,10 @@ class BrokerControl(BrokerConnections):
     def acceptor_names(self) -> list[str]:
         return [acceptor.name for acceptor in self.acceptors()]
 
+    def replica_behind(self) -> int:
+        copies = self.server.others.copies
+        return NO_REPLICA if copies is None or copies.behind is None else copies.behind
+
     def memory_percentage(self) -> int:
         memory = self.server.messaging.core.global_memory
         return int(100 * memory.size / memory.max_bytes) if memory.max_bytes > 0 else 0
@@ -238,6 +244,7 @@ BrokerControl.ATTRIBUTES = {
     # Only an active broker takes requests, in every configured role.
     "Backup": lambda control: False,
     "ReplicaSync": lambda control: (copies := control.server.others.copies) is not None and copies.in_sync,
+    "ReplicaBehind": BrokerControl.replica_behind,
     "ActivationSequence": lambda control: NO_SEQUENCE if (copies := control.server.others.copies) is None else copies.sequence,
     "BackupHost": lambda control: None if (colocated := control.server.others.colocated) is None else colocated.host,
     "HostedBackups": lambda control: views.hosted_backups(control.server.others.colocated),

@@ -140,6 +140,8 @@ def _of_copies(copies: CopyFigures | None) -> Figures:
         figures["replica.copied"] = copies.copied
     if copies.size is not None:
         figures["replica.size"] = copies.size
+    if copies.behind is not None:
+        figures["replica.behind"] = copies.behind
     return figures
 
 

@@ -31,6 +31,7 @@ BROKER_METRICS: Final = {
     "activation.sequence": "Number of the last activation that the data of a replicated broker know of",
     "replica.copied": "Bytes that were copied to the present replica, or that have come from the active broker",
     "replica.size": "Bytes that are to be copied to the present replica",
+    "replica.behind": "Bytes of changes that the present replica was sent and has not answered",
 }
 RESULT_METRICS: Final = {
     "authentication.count": "Logins by result",

@@ -63,13 +63,13 @@ class PairingTests(PairCase):
 
     def test_management_and_metrics_of_both_show_how_the_copies_stand(self) -> None:
         primary = alone(self)
-        self.assertEqual(primary.life.active.others.copies, (1, False, None, None))
+        self.assertEqual(primary.life.active.others.copies, (1, False, None, None, None))
         backup = self.node("backup", 2, 1, policy=ReplicationConfiguration(True, retry_replication_wait=200)).start()
         self.assertEqual(backup.activation.copies, NOTHING_YET)
         self.assertEqual(backup.life.ready(), "the broker is passive (backup, incomplete, sequence 0, following nobody)")
         self.run_until(lambda: primary.replica_state == "in sync")
         copies = primary.life.active.others.copies
-        self.assertEqual(copies, (1, True, copies.size, copies.size))
+        self.assertEqual(copies, (1, True, copies.size, copies.size, 0))
         self.assertGreater(copies.size, 0)
         self.assertEqual(backup.activation.copies[:2], (1, True))
         self.assertGreaterEqual(backup.activation.copies.copied, copies.size)
@@ -78,7 +78,7 @@ class PairingTests(PairCase):
         self.assertIn('artemis_activation_sequence{broker="backup"} 1', lines)
         primary.kill()
         self.run_until(lambda: backup.state == "active")
-        self.assertEqual(backup.life.active.others.copies, (2, False, None, None))
+        self.assertEqual(backup.life.active.others.copies, (2, False, None, None, None))
 
     def test_the_cluster_learns_of_the_pair_when_it_is_in_sync(self) -> None:
         primary, _ = self.pair()

@@ -38,6 +38,9 @@ class ConfiguredTests(ManagementCase):
             self.world.server.others = KnownOthers()
             self.world.server.others.copies = CopyFigures(7, in_sync, None, None)
             self.assertEqual((self.call("broker", "isReplicaSync"), self.call("broker", "getActivationSequence")), (in_sync, 7))
+            self.assertEqual(self.call("broker", "getReplicaBehind"), -1)
+        self.world.server.others.copies = CopyFigures(7, True, 10, 10, 300)
+        self.assertEqual(self.call("broker", "getReplicaBehind"), 300)
 
     def test_hosted_backups_and_the_host_of_the_own_one(self) -> None:
         self.assertEqual((self.call("broker", "getBackupHost"), self.call("broker", "getHostedBackups")), (None, "[]"))

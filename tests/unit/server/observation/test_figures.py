@@ -67,11 +67,12 @@ class FigureTests(SynchronousTestCase):
         world = World(Configuration(name="b", security_enabled=False))
         world.server.others = KnownOthers()
         self.assertIn('artemis_replica_sync{broker="b"} 0', self.lines(world))
-        world.server.others.copies = CopyFigures(7, True, 10, 20)
+        world.server.others.copies = CopyFigures(7, True, 10, 20, 5)
         passive = PassiveFigures("b", "backup", "passive", CopyFigures(6, False, 10, None))
         shown = set(b"".join(render(passive)).decode().splitlines())
         for lines, in_sync, sequence, sized in ((self.lines(world), 1, 7, True), (shown, 0, 6, False)):
             for name, value in (("replica_sync", in_sync), ("activation_sequence", sequence), ("replica_copied", 10)):
                 self.assertIn(f'artemis_{name}{{broker="b"}} {value}', lines)
             self.assertEqual('artemis_replica_size{broker="b"} 20' in lines, sized)
+            self.assertEqual('artemis_replica_behind{broker="b"} 5' in lines, sized)
         self.assertIn('artemis_passive{broker="b",role="backup",state="passive"} 1', shown)
