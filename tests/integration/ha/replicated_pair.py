@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 from tests.integration.ha.pair import BACKUP, PRIMARY
 from tests.integration.ha.processes import ProcessesCase
 
@@ -38,6 +40,7 @@ POLICIES = {
 IN_SYNC = "AMQ221024"
 """Written by both brokers of the pair."""
 COPIED = "AMQ221024: this replica is in sync"
+TAKEN_OVER = "AMQ221010"
 FAIL_BACK = "<allow-failback>true</allow-failback>"
 
 
@@ -52,3 +55,43 @@ class ReplicatedPairCase(ProcessesCase):
         ports = [self.ports[name], *(port for other, port in self.ports.items() if other != name)]
         policy = POLICIES[name].format(options=self.options)
         return CONFIGURATION.format(name=name, folder=self.folder / name, policy=policy, ports=ports)
+
+
+class EventfulPairCase(ReplicatedPairCase):
+    """The primary is active, its replica in sync, and a third broker votes.  Each event makes the other broker the active one."""
+
+    options = FAIL_BACK
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.start(VOTER)
+        self.primary = self.start(PRIMARY)
+        self.backup = self.start(BACKUP, COPIED)
+
+    @property
+    def events(self) -> Sequence[Callable[[], None]]:
+        """In this order."""
+        return self.kill, self.bring_back, self.stand_still, self.stop
+
+    def kill(self) -> None:
+        self.primary.kill()
+        self.backup.wait_for(TAKEN_OVER)
+
+    def bring_back(self) -> None:
+        self.primary = self.start(PRIMARY)
+        self.backup.wait_for(COPIED, times=2)
+
+    def stand_still(self) -> None:
+        """No connection of the primary ends, and it says nothing, until the backup is active.  Then it gives way, and comes back.
+
+        Java clients stay with such a broker as long as its machine accepts connections.
+        """
+        self.primary.hold_up()
+        self.backup.wait_for(TAKEN_OVER, times=2)
+        self.primary.go_on()
+        self.primary.wait_for("AMQ221007", times=2)
+        self.backup.wait_for(COPIED, times=3)
+
+    def stop(self) -> None:
+        self.primary.stop()
+        self.backup.wait_for(TAKEN_OVER, times=3)

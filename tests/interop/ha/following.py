@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Sequence
+from typing import Protocol
 
 from tests.interop.ha.clients import LOAD, WORK, Client
 
 ENOUGH = 20
-"""Messages of each client between two events."""
+"""Messages of each client, or what else it counts, between two events."""
 AWAITED_MS, MORE_MS = 20_000, 1_000
 """Of waiting for a message that has to come, and for one that nobody awaits."""
 GO_ON_SECONDS = 60.0
 """Within which clients go on after an event; it takes a second where nothing else runs."""
+
+
+class Working(Protocol):
+    def progress(self) -> int:
+        """How far it has come with its work."""
 
 
 def follow(url: str, clients: Sequence[Client], events: Sequence[Callable[[], None]]) -> None:
@@ -25,11 +31,11 @@ def follow(url: str, clients: Sequence[Client], events: Sequence[Callable[[], No
         client.connect(url)
         client.begin_load()
     for number, event in enumerate(events):
-        _go_on(clients)
+        go_on(clients)
         for client in clients:
             client.work(number)
         event()
-        _go_on(clients)
+        go_on(clients)
         for client in clients:
             client.work(number)
             assert not client.commit(), f"{client}, {event.__name__}: what was sent before is gone"
@@ -56,8 +62,8 @@ def _received(client: Client, part: str, awaited: Collection[int]) -> list[int]:
     return received + client.take(part, 1_000_000, MORE_MS)
 
 
-def _go_on(clients: Sequence[Client]) -> None:
-    """Wait until every client has sent some more."""
+def go_on(clients: Sequence[Working]) -> None:
+    """Wait until every client has done some more."""
     deadline = time.monotonic() + GO_ON_SECONDS
     goals = [client.progress() + ENOUGH for client in clients]
     for client, goal in zip(clients, goals, strict=True):

@@ -14,6 +14,7 @@ from tests.interop.cluster.pair import POLICY, SYNCHRONISED, TAKES_OVER, VOTES
 from tests.interop.cluster.scenarios import until
 from tests.interop.ha.clients import FOLLOW, Client, JavaClient, PythonClient
 from tests.interop.ha.following import follow
+from tests.interop.ha.once import follow_exactly_once, in_all_shells
 from tests.interop.ha.pairs import BACKUP, PRIMARY, READY, SHARED_STORE, Pair
 from tests.interop.processes import ManagedProcess, wait_for_port
 
@@ -72,6 +73,13 @@ class ArtemisPairTests(TestCase):
         for client in clients:
             self.addCleanup(client.close)
         follow(f"{self.primary.url}?{FOLLOW}", clients, (self.kill, self.bring_back, self.stop))
+        self.assert_no_errors()
+
+    def test_work_with_exactly_once_takes_effect_once(self) -> None:
+        follow_exactly_once(f"{self.primary.url}?{FOLLOW}", in_all_shells(), (self.kill, self.bring_back, self.stop))
+        self.assert_no_errors()
+
+    def assert_no_errors(self) -> None:
         errors = [line for process in self.told for line in process.output() if " ERROR " in line]
         self.assertEqual(errors, [])
 
