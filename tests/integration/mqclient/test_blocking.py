@@ -17,6 +17,7 @@ from twisted.internet.threads import deferToThread
 from mqclient.blocking import Runner, get_runner
 from mqclient.core.api import LocatorSettings
 from mqclient.errors import AddressFullError, MQError, NotConnectedError, TransactionRolledBackError
+from mqclient.management import id_cache
 from mqclient.wire.packets import Commit, ProducerCredits, ProducerFailCredits, ProducerRequestCredits, SessionSend
 from tests.integration.brokers import environment
 from tests.integration.mqclient.test_shells import ShellTestCase
@@ -70,6 +71,12 @@ class EndTests(ThreadsTestCase):
             return found
 
         self.assertEqual(sorted(map(str, await self.in_thread(work))), ["None", "not connected"])
+
+    async def test_its_locators_ask_for_duplicate_ids_as_those_of_other_shells(self) -> None:
+        def work(runner: Runner) -> object:
+            return runner.locator(self.connectors()).id_cache
+
+        self.assertIs(await self.in_thread(work), id_cache)
 
     async def test_calls_that_the_reactor_does_not_come_to(self) -> None:
         def work(runner: Runner) -> int:

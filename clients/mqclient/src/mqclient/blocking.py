@@ -31,7 +31,7 @@ from mqclient.errors import IllegalStateError, MQError, NotConnectedError, Opera
 from mqclient.protocol.discovery import DiscoveryGroupConfiguration
 from mqclient.shells.blocking_consumers import Consumer
 from mqclient.shells.blocking_sends import Sender
-from mqclient.shells.host import HostRuntime
+from mqclient.shells.host import HostRuntime, make_locator
 from mqclient.shells.threads import Dispatcher, SharedBuffer
 from mqclient.twisted import TwistedRuntime
 from mqclient.wire.primitives import TransportConfiguration
@@ -130,7 +130,7 @@ class Runner:
         self, connectors: Sequence[TransportConfiguration] | DiscoveryGroupConfiguration, settings: LocatorSettings | None = None
     ) -> Locator:
         """A locator whose awaitables belong to this runner: use them only through :meth:`call` and :meth:`post`."""
-        return Locator(self.runtime, connectors, settings)
+        return make_locator(self.runtime, connectors, settings)
 
     def call(self, function: Callable[..., Any], *args: Any, timeout: int | None = None, **kwargs: Any) -> Any:
         """Run ``function(*args, **kwargs)`` in the reactor's thread, wait, and return its result or raise its exception.
