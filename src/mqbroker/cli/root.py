@@ -27,7 +27,7 @@ root = LazyGroup(
         "address": ("mqbroker.cli.root:address", "Create, change, delete and list addresses."),
         "reader": ("mqbroker.cli.root:reader", "List and remove the readers of queues."),
         "cluster": ("mqbroker.cli.cluster.cluster:cluster", "Show members, links and backlog of a cluster, or draw them."),
-        "demo": ("mqbroker.cli.root:demo", "Show on this machine what a cluster does."),
+        "demo": ("mqbroker.cli.root:demo", "Show on this machine what a cluster or a pair does."),
         "activation": ("mqbroker.cli.root:activation", "Show and set what the copy of a replicated node knows of the others."),
         "check": ("mqbroker.cli.root:check", "Check a node, a queue, a configuration file or its high availability."),
         "user": ("mqbroker.cli.root:user", "Add, change, remove and list users."),
@@ -110,7 +110,10 @@ demo = LazyGroup(
     "demo",
     "Run demonstrations, which start everything that they need and remove it again.",
     "Example: mqbroker demo cluster",
-    {"cluster": ("mqbroker.cli.demo.demo:cluster", "Three brokers with producers and consumers, one of which you may kill.")},
+    {
+        "cluster": ("mqbroker.cli.demo.demo:cluster", "Three brokers with producers and consumers, one of which you may kill."),
+        "failover": ("mqbroker.cli.demo.failover:failover", "A pair of brokers under load, one of which takes over from the other."),
+    },
 )
 
 

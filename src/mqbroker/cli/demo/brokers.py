@@ -1,4 +1,4 @@
-"""The broker processes of ``mqbroker demo cluster``."""
+"""The broker processes of the demonstrations."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Final
+from typing import Final, Self
 
 from mqbroker.cli.status import CommandError
 
@@ -21,7 +21,7 @@ START_SECONDS: Final = 60.0
 """How long a broker may take to start, on a busy machine."""
 STOP_SECONDS: Final = 15.0
 """After this time a broker that was asked to stop is killed."""
-_ACTIVE: Final = "AMQ221007"
+ACTIVE: Final = "AMQ221007"
 
 _CONFIGURATION: Final = """<?xml version="1.0" encoding="UTF-8"?>
 <configuration xmlns="urn:activemq">
@@ -31,6 +31,7 @@ _CONFIGURATION: Final = """<?xml version="1.0" encoding="UTF-8"?>
       <persistence-enabled>true</persistence-enabled>
       <cluster-user>demo</cluster-user>
       <cluster-password>{password}</cluster-password>
+{core}
       <acceptors>
          <acceptor name="artemis">tcp://127.0.0.1:{port}?protocols=CORE</acceptor>
       </acceptors>
@@ -40,6 +41,7 @@ _CONFIGURATION: Final = """<?xml version="1.0" encoding="UTF-8"?>
       <cluster-connections>
          <cluster-connection name="demo">
             <connector-ref>{name}</connector-ref>
+{options}
             <retry-interval>200</retry-interval>
             <message-load-balancing>ON_DEMAND</message-load-balancing>
             <static-connectors>
@@ -68,9 +70,9 @@ _CONFIGURATION: Final = """<?xml version="1.0" encoding="UTF-8"?>
 class Node:
     """One broker.  Its port is held until this object is closed, so that a restarted broker has the same port."""
 
-    def __init__(self, number: int, folder: Path) -> None:
-        self.name = f"node{number}"
-        self.folder = folder / self.name
+    def __init__(self, name: str, folder: Path) -> None:
+        self.name = name
+        self.folder = folder / name
         self.process: subprocess.Popen[bytes] | None = None
         self._holder = socket.socket()
         self._holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -83,6 +85,11 @@ class Node:
         return f"tcp://127.0.0.1:{self.port}?useTopologyForLoadBalancing=false&reconnectAttempts=0"
 
     @property
+    def announced(self) -> int:
+        """The port that others are told."""
+        return self.port
+
+    @property
     def log(self) -> Path:
         return self.folder / "broker.log"
 
@@ -90,11 +97,14 @@ class Node:
     def running(self) -> bool:
         return self.process is not None and self.process.poll() is None
 
-    def configure(self, nodes: Sequence[Node], password: str) -> None:
+    def configure(self, nodes: Sequence[Node], password: str, core: str = "", options: str = "") -> None:
+        """``core`` and ``options``: further elements of the broker, and of its cluster connection."""
         self.folder.mkdir()
-        connectors = "\n".join(f'         <connector name="{each.name}">tcp://127.0.0.1:{each.port}</connector>' for each in nodes)
+        connectors = "\n".join(f'         <connector name="{each.name}">tcp://127.0.0.1:{each.announced}</connector>' for each in nodes)
         others = "\n".join(f"               <connector-ref>{each.name}</connector-ref>" for each in nodes if each is not self)
-        text = _CONFIGURATION.format(name=self.name, port=self.port, connectors=connectors, others=others, queue=QUEUE, password=password)
+        text = _CONFIGURATION.format(
+            name=self.name, port=self.port, connectors=connectors, others=others, queue=QUEUE, password=password, core=core, options=options
+        )
         (self.folder / "broker.xml").write_text(text, encoding="utf-8")
 
     def start(self) -> None:
@@ -108,12 +118,17 @@ class Node:
                 command, cwd=self.folder, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
             )
 
-    def active(self) -> bool:
-        """Does it take clients?  Raises CommandError when it has ended instead."""
-        text = self.log.read_text("utf-8", "replace")
-        if not self.running and _ACTIVE not in text:
+    @property
+    def told(self) -> str:
+        """What it has written since its last start."""
+        return self.log.read_text("utf-8", "replace")
+
+    def has_told(self, line: str) -> bool:
+        """Has it written that?  Raises CommandError when it has ended instead."""
+        running, text = self.running, self.told
+        if not running and line not in text:
             raise CommandError(f"{self.name} does not start: {text[-2000:].strip()}")
-        return _ACTIVE in text
+        return line in text
 
     def kill(self) -> None:
         """End it as a crash would."""
@@ -137,26 +152,28 @@ class Node:
         self._holder.close()
 
 
-class Nodes:
-    """A context with ``count`` brokers on ports that the system chose, their data in a temporary folder; nothing is left behind."""
+class Brokers:
+    """A context with brokers, their data in a temporary folder; nothing is left behind."""
 
-    def __init__(self, count: int) -> None:
+    def __init__(self) -> None:
         self._temporary = tempfile.TemporaryDirectory(prefix="mqbroker-demo-")
-        folder = Path(self._temporary.name)
-        self.nodes = [Node(number, folder) for number in range(count)]
-        password = secrets.token_hex(8)
-        for node in self.nodes:
-            node.configure(self.nodes, password)
+        self.folder = Path(self._temporary.name)
+        self.password = secrets.token_hex(8)
+        self.nodes: Sequence[Node] = ()
 
-    def __enter__(self) -> list[Node]:
+    def start(self) -> None:
+        """Start all, and wait until they are what they should be.  Raises CommandError."""
+        for node in self.nodes:
+            node.start()
+        await_active(self.nodes)
+
+    def __enter__(self) -> Self:
         try:
-            for node in self.nodes:
-                node.start()
-            await_active(self.nodes)
+            self.start()
         except BaseException:
             self.__exit__(None, None, None)
             raise
-        return self.nodes
+        return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         # A second Ctrl-C must not leave processes behind.
@@ -172,12 +189,25 @@ class Nodes:
             signal.signal(signal.SIGINT, kept)
 
 
+class Nodes(Brokers):
+    """A cluster of ``count`` brokers, on ports that the system chose."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__()
+        self.nodes = [Node(f"node{number}", self.folder) for number in range(count)]
+        for node in self.nodes:
+            node.configure(self.nodes, self.password)
+
+
 def await_active(nodes: Sequence[Node]) -> None:
     """Wait until all take clients.  Raises CommandError with the reason when one does not."""
+    await_told(dict.fromkeys(nodes, ACTIVE))
+
+
+def await_told(wanted: Mapping[Node, str]) -> None:
+    """Wait until each has written its line.  Raises CommandError with the reason when one does not."""
     deadline = time.monotonic() + START_SECONDS
-    while not all(node.active() for node in nodes):
+    while waiting := [node for node, line in wanted.items() if not node.has_told(line)]:
         if time.monotonic() > deadline:
-            waiting = next(node for node in nodes if not node.active())
-            text = waiting.log.read_text("utf-8", "replace")[-2000:]
-            raise CommandError(f"{waiting.name} has not started within {START_SECONDS:g} s: {text}")
+            raise CommandError(f"{waiting[0].name} has not started within {START_SECONDS:g} s: {waiting[0].told[-2000:]}")
         time.sleep(0.05)

@@ -2,32 +2,16 @@
 
 from __future__ import annotations
 
-import signal
-import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from types import FrameType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
-from mqbroker.cli.status import CommandError
+from mqbroker.cli.demo.running import Run, at_work, checked, read_the_rest, show, terminated_as_interrupted
 
 if TYPE_CHECKING:
-    from mqbroker.cli.demo.brokers import Node
-    from mqbroker.cli.demo.screen import Screen
-    from mqbroker.cli.demo.traffic import Consumer, Ledger, Worker
+    from mqbroker.cli.demo.brokers import Nodes
 
 NODES: Final = 3
-STILL_SECONDS: Final = 30.0
-"""At the end: the time without arrivals after which missing messages count as lost."""
-DOUBT_SECONDS: Final = 3.0
-"""The same where everything was read, but some of it in a transaction whose end is not known: it may come again."""
-TRAFFIC_SECONDS: Final = 30.0
-"""How long the cluster may take to form before it is shown as it is."""
-_FRAME: Final = 0.25
-_LINE: Final = 1.0
 
 
 @click.command(epilog="Example: mqbroker demo cluster --seconds 30")
@@ -50,168 +34,45 @@ def cluster(seconds: float | None, plain: bool, kill: bool) -> None:
         raise click.UsageError("--kill can only be used with --seconds")
     from mqbroker.cli.demo.brokers import Nodes
 
-    live = sys.stdout.isatty() and sys.stdin.isatty() and not plain
-    with _terminated_as_interrupted():
+    with terminated_as_interrupted():
         click.echo("Starting three brokers …")
-        with Nodes(NODES) as nodes:
-            verdict = _show(nodes, seconds, live, kill)
+        with Nodes(NODES) as brokers:
+            verdict = _show(brokers, seconds, plain, kill)
     click.echo(verdict)
 
 
-def _show(nodes: list[Node], seconds: float | None, live: bool, kill: bool) -> str:
-    from mqbroker.cli.demo.screen import Screen, Watcher
+def _show(brokers: Nodes, seconds: float | None, plain: bool, kill: bool) -> str:
+    from mqbroker.cli.demo.brokers import await_active
+    from mqbroker.cli.demo.screen import ClusterScreen, Watcher, cluster_figures
     from mqbroker.cli.demo.traffic import Consumer, Ledger, Producer
 
+    nodes = brokers.nodes
     ledger = Ledger()
     producers = [Producer("quick", nodes[0], ledger, 40), Producer("steady", nodes[1], ledger, 15)]
     consumers = [Consumer("slow", nodes[1], ledger, 10, present=4, away=2), Consumer("fast", nodes[2], ledger, 80)]
-    watchers = [Watcher(node) for node in nodes]
-    workers: list[Worker] = [*producers, *consumers]
-    screen = Screen(nodes, watchers, workers, ledger)
-    for thread in (*watchers, *workers):
-        thread.start()
-    try:
-        try:
-            _await_traffic(screen)
-            run = _Run(nodes, screen, seconds, kill)
-            _run_live(run) if live else _run_plain(run)
-        except KeyboardInterrupt:
-            click.echo("")
+    workers = [*producers, *consumers]
+    watchers = [Watcher(node, cluster_figures) for node in nodes]
+    screen = ClusterScreen(watchers, workers, ledger)
+    steps = [(seconds / 3, "2"), (seconds * 2 / 3, "2")] if kill and seconds is not None else []
+    with at_work(watchers, workers):
+        show(lambda: Run(screen, seconds, lambda key: _toggle(brokers, key), steps), screen, plain)
         click.echo("Ending: producers stop, every broker is started, and the messages in transit are read …")
         for producer in producers:
             producer.end()
-        _read_the_rest(nodes, consumers, ledger, workers)
-        verdict = ledger.verdict()
-        if not verdict.good:
-            raise CommandError(str(verdict))
-        return str(verdict)
-    finally:
-        for watcher in watchers:
-            watcher.end()
-        for worker in workers:
-            worker.end()
-        for thread in (*watchers, *workers):
-            thread.join(5.0)
-
-
-def _await_traffic(screen: Screen) -> None:
-    """Wait until messages go from one broker to another, when the time begins to count; after a while the obstacle is shown."""
-    deadline = time.monotonic() + TRAFFIC_SECONDS
-    while not screen.flowing() and time.monotonic() < deadline:
-        time.sleep(0.05)
-
-
-class _Run:
-    """The time while messages are sent."""
-
-    def __init__(self, nodes: Sequence[Node], screen: Screen, limit: float | None, kill: bool) -> None:
-        self.nodes = nodes
-        self.screen = screen
-        self.limit = limit
-        self.note = ""
-        self._began = time.monotonic()
-        self._steps = [(limit / 3, 2), (limit * 2 / 3, 2)] if kill and limit is not None else []
-
-    @property
-    def seconds(self) -> float:
-        return time.monotonic() - self._began
-
-    def goes_on(self) -> bool:
-        """Do the work that is due; False when the time is over."""
-        while self._steps and self.seconds >= self._steps[0][0]:
-            self.toggle(self._steps.pop(0)[1])
-        return self.limit is None or self.seconds < self.limit
-
-    def toggle(self, number: int) -> None:
-        """Kill a node, or start it again."""
-        node = self.nodes[number]
-        if node.running:
-            node.kill()
-            self.note = f"{node.name} was killed; messages for it wait at the other brokers"
-        else:
+        for node in nodes:
             node.start()
-            self.note = f"{node.name} is started again"
+        await_active(nodes)
+        read_the_rest(consumers, ledger, workers)
+        return checked(ledger)
 
 
-def _run_plain(run: _Run) -> None:
-    note = ""
-    while run.goes_on():
-        if run.note != note:
-            note = run.note
-            click.echo(note)
-        click.echo(run.screen.line(run.seconds))
-        sys.stdout.flush()
-        time.sleep(_LINE)
-
-
-def _run_live(run: _Run) -> None:
-    from rich.live import Live
-
-    with _keys() as key, Live(run.screen.picture(run.seconds, run.limit, run.note), auto_refresh=False) as picture:
-        while run.goes_on():
-            pressed = key(_FRAME)
-            if pressed in ("q", "Q"):
-                return
-            if pressed in tuple(map(str, range(NODES))):
-                run.toggle(int(pressed))
-            picture.update(run.screen.picture(run.seconds, run.limit, run.note), refresh=True)
-
-
-@contextmanager
-def _keys() -> Iterator[Callable[[float], str]]:
-    """Gives a function that waits so many seconds for a key; the empty text when none was pressed."""
-    import select
-    import termios
-    import tty
-
-    terminal = sys.stdin.fileno()
-    kept = termios.tcgetattr(terminal)
-
-    def key(seconds: float) -> str:
-        ready = select.select([terminal], [], [], seconds)[0]
-        return sys.stdin.read(1) if ready else ""
-
-    try:
-        tty.setcbreak(terminal)
-        yield key
-    finally:
-        termios.tcsetattr(terminal, termios.TCSADRAIN, kept)
-
-
-def _read_the_rest(nodes: Sequence[Node], consumers: Sequence[Consumer], ledger: Ledger, workers: Sequence[Worker]) -> None:
-    """Bring every node back, and read until everything has come or nothing comes any more.  Raises CommandError."""
-    from mqbroker.cli.demo.brokers import await_active
-    from mqbroker.cli.demo.traffic import Producer
-
-    for node in nodes:
-        node.start()
-    await_active(nodes)
-    for consumer in consumers:
-        consumer.drain()
-    seen, since = ledger.totals(), time.monotonic()
-    while True:
-        failed = next((worker for worker in workers if worker.failure is not None), None)
-        if failed is not None:
-            raise CommandError(f"{failed.name} has ended by a defect: {failed.failure!r}")
-        still = time.monotonic() - since
-        sending = any(worker.is_alive() for worker in workers if isinstance(worker, Producer))
-        totals = ledger.totals()
-        if totals != seen:
-            seen, since = totals, time.monotonic()
-        elif still > STILL_SECONDS or (not sending and (ledger.complete() or (totals[0] == totals[1] and still > DOUBT_SECONDS))):
-            return
-        time.sleep(0.1)
-
-
-@contextmanager
-def _terminated_as_interrupted() -> Iterator[None]:
-    """SIGTERM ends the demonstration as Ctrl-C does, so that no process is left."""
-
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    kept: Any = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, kept)
+def _toggle(brokers: Nodes, key: str) -> str:
+    """Kill a node, or start it again."""
+    if key not in tuple(map(str, range(NODES))):
+        return ""
+    node = brokers.nodes[int(key)]
+    if node.running:
+        node.kill()
+        return f"{node.name} was killed; messages for it wait at the other brokers"
+    node.start()
+    return f"{node.name} is started again"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from mqbroker.cli.cluster.nodes import Link
 from mqbroker.cli.demo.brokers import QUEUE, Node
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 POLL_SECONDS: Final = 0.5
 _AT_ONCE: Final = 0.2
+F = TypeVar("F")
 
 
 @dataclass(slots=True)
@@ -33,14 +34,22 @@ class Figures:
     links: list[Link] = field(default_factory=list)
 
 
-class Watcher(threading.Thread):
-    """Asks one broker for its figures as long as it is there; ``figures`` is None while it is not."""
+def cluster_figures(broker: Management) -> Figures:
+    queue = f"queue.{QUEUE}"
+    links = json_object(broker.attribute("clusterconnection.demo", "LinksAsJSON"))
+    waiting, consumers, moved = (int(broker.attribute(queue, name)) for name in ("MessageCount", "ConsumerCount", "MessagesRedistributed"))
+    return Figures(str(broker.attribute("broker", "NodeID")), waiting, consumers, moved, [Link("demo", values) for values in links])
 
-    def __init__(self, node: Node) -> None:
+
+class Watcher(threading.Thread, Generic[F]):
+    """Asks one broker for its figures as long as it is there; ``figures`` is None while it is not, ``last`` what was known last."""
+
+    def __init__(self, node: Node, ask: Callable[[Management], F]) -> None:
         super().__init__(name=f"watch {node.name}", daemon=True)
         self.node = node
-        self.figures: Figures | None = None
-        self.node_id = ""
+        self.figures: F | None = None
+        self.last: F | None = None
+        self._ask = ask
         self._ending = threading.Event()
 
     def end(self) -> None:
@@ -55,21 +64,12 @@ class Watcher(threading.Thread):
                     connection.start()
                     broker = Management(connection)
                     while not self._ending.is_set() and self.node.running:
-                        self.figures = self._ask(broker)
+                        self.figures = self.last = self._ask(broker)
                         self._ending.wait(POLL_SECONDS)
             except (JMSException, CommandError):
                 pass
             self.figures = None
             self._ending.wait(_AT_ONCE)
-
-    def _ask(self, broker: Management) -> Figures:
-        self.node_id = self.node_id or str(broker.attribute("broker", "NodeID"))
-        queue = f"queue.{QUEUE}"
-        links = json_object(broker.attribute("clusterconnection.demo", "LinksAsJSON"))
-        waiting, consumers, moved = (
-            int(broker.attribute(queue, name)) for name in ("MessageCount", "ConsumerCount", "MessagesRedistributed")
-        )
-        return Figures(self.node_id, waiting, consumers, moved, [Link("demo", values) for values in links])
 
 
 class Rates:
@@ -93,17 +93,17 @@ class Rates:
         return (count - seen[0][1]) / seconds if seconds > 0.1 else 0.0
 
 
-class Screen:
+class ClusterScreen:
     """Makes the live picture and the plain lines from the same figures."""
 
-    def __init__(self, nodes: Sequence[Node], watchers: Sequence[Watcher], workers: Sequence[Worker], ledger: Ledger) -> None:
-        self._nodes = nodes
+    def __init__(self, watchers: Sequence[Watcher[Figures]], workers: Sequence[Worker], ledger: Ledger) -> None:
+        self._nodes = [watcher.node for watcher in watchers]
         self._watchers = watchers
         self._workers = workers
         self._ledger = ledger
         self._rates = Rates()
 
-    def state(self, watcher: Watcher) -> str:
+    def state(self, watcher: Watcher[Figures]) -> str:
         if not watcher.node.running:
             return "killed"
         return "running" if watcher.figures is not None else "starting"
@@ -116,7 +116,7 @@ class Screen:
         return up == len(self._nodes) * (len(self._nodes) - 1) and forwarded and self._ledger.totals()[1] > 0
 
     def _names(self) -> Mapping[str, str]:
-        return {watcher.node_id: watcher.node.name for watcher in self._watchers if watcher.node_id}
+        return {watcher.last.node_id: watcher.node.name for watcher in self._watchers if watcher.last is not None}
 
     def line(self, seconds: float) -> str:
         """Everything in one line."""
@@ -145,39 +145,45 @@ class Screen:
         until = "" if limit is None else f" of {limit:g}"
         counts = f"sent {sent}   read {read}   on the way {max(sent - read, 0)}"
         head = Text(f"mqbroker demo cluster   {seconds:.0f}{until} s   {counts}", "bold")
-        clients = _table("producers and consumers", ("client", "node", "does"), ("messages", "per second"))
-        for worker in self._workers:
-            kind = "producer" if isinstance(worker, Producer) else "consumer" if isinstance(worker, Consumer) else ""
-            rate = self._rates.of(worker.name, worker.count)
-            clients.add_row(f"{kind} {worker.name}", worker.node.name, worker.status, str(worker.count), f"{rate:.0f}")
+        clients = clients_table(self._workers, self._rates)
         keys = "  ".join(f"{number}: kill or restart {node.name}" for number, node in enumerate(self._nodes))
         return Group(head, self._brokers(), self._links(), clients, Text(note, "yellow"), Text(f"{keys}  q: end and compare", "dim"))
 
     def _brokers(self) -> Table:
-        table = _table("brokers", ("broker", "state"), ("messages waiting", "consumers", "redistributed"))
+        found = table("brokers", ("broker", "state"), ("messages waiting", "consumers", "redistributed"))
         colours = {"running": "green", "starting": "yellow", "killed": "red"}
         for watcher in self._watchers:
             figures, state = watcher.figures, self.state(watcher)
             shown = ("", "", "") if figures is None else (str(figures.waiting), str(figures.consumers), str(figures.redistributed))
-            table.add_row(watcher.node.name, f"[{colours[state]}]{state}[/]", *shown)
-        return table
+            found.add_row(watcher.node.name, f"[{colours[state]}]{state}[/]", *shown)
+        return found
 
     def _links(self) -> Table:
         names = self._names()
-        table = _table("links", ("from", "to", "state"), ("forwarded", "per second", "backlog"))
+        found = table("links", ("from", "to", "state"), ("forwarded", "per second", "backlog"))
         for watcher in self._watchers:
             for link in [] if watcher.figures is None else watcher.figures.links:
                 target, count = names.get(link.node_id, link.node_id[:8]), int(link.values["messagesForwarded"])
                 rate = self._rates.of(f"{watcher.node.name}>{target}", count)
                 colour = "green" if link.state == "connected" else "red"
-                table.add_row(watcher.node.name, target, f"[{colour}]{link.state}[/]", str(count), f"{rate:.0f}", str(link.backlog))
-        return table
+                found.add_row(watcher.node.name, target, f"[{colour}]{link.state}[/]", str(count), f"{rate:.0f}", str(link.backlog))
+        return found
 
 
-def _table(title: str, texts: Sequence[str], numbers: Sequence[str]) -> Table:
+def clients_table(workers: Sequence[Worker], rates: Rates) -> Table:
+    found = table("producers and consumers", ("client", "node", "does"), ("messages", "per second"))
+    for worker in workers:
+        kind = "producer" if isinstance(worker, Producer) else "consumer" if isinstance(worker, Consumer) else ""
+        rate = rates.of(worker.name, worker.count)
+        found.add_row(f"{kind} {worker.name}", worker.node.name, worker.status, str(worker.count), f"{rate:.0f}")
+    return found
+
+
+def table(title: str, texts: Sequence[str], numbers: Sequence[str]) -> Table:
+    """An empty table with these columns."""
     from rich.table import Table
 
-    table = Table(title=title, title_justify="left", expand=False)
+    found = Table(title=title, title_justify="left", expand=False)
     for name in (*texts, *numbers):
-        table.add_column(name, justify="left" if name in texts else "right")
-    return table
+        found.add_column(name, justify="left" if name in texts else "right")
+    return found

@@ -1,4 +1,4 @@
-"""The producers and consumers of ``mqbroker demo cluster``, and the account of written and read messages.
+"""The producers and consumers of the demonstrations, and the account of written and read messages.
 
 A producer counts a message as sent when its broker has confirmed it; a send whose answer was lost is repeated with the same duplicate id
 until it is confirmed.  A consumer counts a message as read when its transaction is committed.
@@ -12,9 +12,9 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from mqbroker.cli.demo.brokers import QUEUE, Node
+from mqbroker.cli.demo.brokers import QUEUE
 from mqclient.errors import DuplicateIdRejectedError
 from mqclient.jms import ConnectionFactory, JMSException, TransactionRolledBackException
 
@@ -87,6 +87,12 @@ class Ledger:
         with self.lock:
             return sum(self.sent.values()), len(self.read.keys() | self.doubtful)
 
+    @property
+    def reads(self) -> int:
+        """Messages that were surely read."""
+        with self.lock:
+            return len(self.read)
+
     def complete(self) -> bool:
         """Was every sent message surely read?  Messages in doubt may come again."""
         with self.lock:
@@ -105,10 +111,20 @@ class Ledger:
             )
 
 
+class Place(Protocol):
+    """Where a client connects to."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def url(self) -> str: ...
+
+
 class Worker(threading.Thread):
     """Works against one node, and goes on when that comes back.  ``status`` is one word for the screen."""
 
-    def __init__(self, name: str, node: Node, ledger: Ledger) -> None:
+    def __init__(self, name: str, node: Place, ledger: Ledger) -> None:
         super().__init__(name=name, daemon=True)
         self.node = node
         self.ledger = ledger
@@ -154,7 +170,7 @@ class Worker(threading.Thread):
 class Producer(Worker):
     """Sends ``rate`` messages a second."""
 
-    def __init__(self, name: str, node: Node, ledger: Ledger, rate: float) -> None:
+    def __init__(self, name: str, node: Place, ledger: Ledger, rate: float) -> None:
         super().__init__(name, node, ledger)
         self.rate = rate
         self._unanswered = False
@@ -190,7 +206,7 @@ class Producer(Worker):
 class Consumer(Worker):
     """Reads at most ``rate`` messages a second.  ``present`` and ``away`` (seconds): it leaves now and then, 0 = never."""
 
-    def __init__(self, name: str, node: Node, ledger: Ledger, rate: float, present: float = 0.0, away: float = 0.0) -> None:
+    def __init__(self, name: str, node: Place, ledger: Ledger, rate: float, present: float = 0.0, away: float = 0.0) -> None:
         super().__init__(name, node, ledger)
         self.rate = rate
         self.present = present

@@ -13,16 +13,16 @@ class NodesTests(SynchronousTestCase):
         started: list[Node] = []
         folder = None
         try:
-            with Nodes(1) as nodes:
-                started += nodes
-                folder = nodes[0].folder
-                self.assertTrue(nodes[0].running)
+            with Nodes(1) as cluster:
+                started += cluster.nodes
+                folder = cluster.folder
+                self.assertTrue(started[0].running)
                 raise ZeroDivisionError
         except ZeroDivisionError:
             pass
         self.assertFalse(any(node.running for node in started))
         assert folder is not None
-        self.assertFalse(folder.parent.exists())
+        self.assertFalse(folder.exists())
 
     def test_a_broker_that_does_not_start_is_told_and_nothing_is_left(self) -> None:
         nodes = Nodes(2)

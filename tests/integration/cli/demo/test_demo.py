@@ -17,6 +17,8 @@ TIMEOUT = 100  # s: for a busy machine
 
 
 class DemoCase(SynchronousTestCase):
+    command = "cluster"
+
     def setUp(self) -> None:
         folder = tempfile.TemporaryDirectory(prefix="mqbroker-test-")
         self.addCleanup(folder.cleanup)
@@ -24,7 +26,7 @@ class DemoCase(SynchronousTestCase):
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         process = subprocess.Popen(
-            [sys.executable, "-m", "mqbroker.cli", "demo", "cluster", *arguments],
+            [sys.executable, "-m", "mqbroker.cli", "demo", self.command, *arguments],
             env=environment() | {"TMPDIR": str(self.folder)},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

@@ -11,14 +11,15 @@ from tests.integration.brokers import environment
 from tests.integration.cli.demo.test_demo import DemoCase
 
 
-class KeyTests(DemoCase):
-    def test_keys_kill_a_broker_and_end_it(self) -> None:
+class KeyCase(DemoCase):
+    def play(self, *keys: tuple[bytes, bytes]) -> str:
+        """Press each key when its text has been seen; what was shown."""
         child, terminal = pty.fork()
         if child == 0:
             os.environ.update(environment() | {"TMPDIR": str(self.folder), "TERM": "xterm", "COLUMNS": "120", "LINES": "50"})
-            os.execv(sys.executable, [sys.executable, "-m", "mqbroker.cli", "demo", "cluster"])
+            os.execv(sys.executable, [sys.executable, "-m", "mqbroker.cli", "demo", self.command])
         seen = b""
-        keys = [(b"on the way", b"2"), (b"was killed", b"q")]
+        left = [*keys]
         status = None
         try:
             while True:
@@ -26,8 +27,8 @@ class KeyTests(DemoCase):
                     seen += os.read(terminal, 65536)
                 except OSError:  # the other end is closed
                     break
-                if keys and keys[0][0] in seen:
-                    os.write(terminal, keys.pop(0)[1])
+                if left and left[0][0] in seen:
+                    os.write(terminal, left.pop(0)[1])
             status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         finally:
             if status is None:
@@ -37,6 +38,12 @@ class KeyTests(DemoCase):
         text = seen.decode(errors="replace")
         self.assertEqual(status, 0, text[-3000:])
         self.assertIn("lost 0, doubled 0", text)
+        self.assertEqual(os.listdir(self.folder), [])
+        return text
+
+
+class KeyTests(KeyCase):
+    def test_keys_kill_a_broker_and_end_it(self) -> None:
+        text = self.play((b"on the way", b"2"), (b"was killed", b"q"))
         for word in ("redistributed", "forwarded", "backlog", "producer quick", "consumer slow", "killed"):
             self.assertIn(word, text)
-        self.assertEqual(os.listdir(self.folder), [])

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 
-from tests.interop.cutting_proxy import never
+from mqbroker.cli.demo.proxy import never
 from tests.interop.ha.pairs import Pair
 
 CONNECTIONS = Path("/proc/net/tcp")

@@ -1,0 +1,193 @@
+"""What the demonstrations share: keys and lines while messages are sent, and reading the rest in the end."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import click
+
+from mqbroker.cli.status import CommandError
+
+if TYPE_CHECKING:
+    from threading import Thread
+
+    from rich.console import RenderableType
+
+    from mqbroker.cli.demo.traffic import Consumer, Ledger, Worker
+
+STILL_SECONDS: Final = 30.0
+"""At the end: the time without arrivals after which missing messages count as lost."""
+DOUBT_SECONDS: Final = 3.0
+"""The same where everything was read, but some of it in a transaction whose end is not known: it may come again."""
+TRAFFIC_SECONDS: Final = 30.0
+"""How long it may take until messages flow before everything is shown as it is."""
+_FRAME: Final = 0.25
+_LINE: Final = 1.0
+
+
+class Screen(Protocol):
+    """The live picture and the plain lines, from the same figures."""
+
+    def flowing(self) -> bool:
+        """Do messages go where they should?"""
+
+    def line(self, seconds: float) -> str:
+        """Everything in one line."""
+
+    def picture(self, seconds: float, limit: float | None, note: str) -> RenderableType:
+        """For a terminal."""
+
+
+class Run:
+    """The time while messages are sent: ``limit`` seconds, None for ever.
+
+    ``pressed(key)`` does what a key stands for, and tells it; ``steps`` are keys that are pressed by themselves, each at its second.
+    """
+
+    def __init__(self, screen: Screen, limit: float | None, pressed: Callable[[str], str], steps: Sequence[tuple[float, str]] = ()) -> None:
+        self.note = ""
+        self._screen = screen
+        self._limit = limit
+        self._pressed = pressed
+        self._steps = [*steps]
+        self._began = time.monotonic()
+
+    @property
+    def seconds(self) -> float:
+        return time.monotonic() - self._began
+
+    def _goes_on(self) -> bool:
+        """Do the work that is due; False when the time is over."""
+        while self._steps and self.seconds >= self._steps[0][0]:
+            self._press(self._steps.pop(0)[1])
+        return self._limit is None or self.seconds < self._limit
+
+    def _press(self, key: str) -> None:
+        self.note = self._pressed(key) or self.note
+
+    def plain(self) -> None:
+        note = ""
+        while self._goes_on():
+            if self.note != note:
+                note = self.note
+                click.echo(note)
+            click.echo(self._screen.line(self.seconds))
+            sys.stdout.flush()
+            time.sleep(_LINE)
+
+    def live(self) -> None:
+        from rich.live import Live
+
+        with _keys() as key, Live(self._screen.picture(self.seconds, self._limit, self.note), auto_refresh=False) as picture:
+            while self._goes_on():
+                pressed = key(_FRAME)
+                if pressed in ("q", "Q"):
+                    return
+                if pressed:
+                    self._press(pressed)
+                picture.update(self._screen.picture(self.seconds, self._limit, self.note), refresh=True)
+
+
+def show(run: Callable[[], Run], screen: Screen, plain: bool) -> None:
+    """Wait until messages flow, and run until the time is over, a key ends it, or Ctrl-C."""
+    try:
+        _await_traffic(screen)
+        begun = run()
+        begun.live() if sys.stdout.isatty() and sys.stdin.isatty() and not plain else begun.plain()
+    except KeyboardInterrupt:
+        click.echo("")
+
+
+def _await_traffic(screen: Screen) -> None:
+    """The time begins to count when messages flow; after a while the obstacle is shown."""
+    deadline = time.monotonic() + TRAFFIC_SECONDS
+    while not screen.flowing() and time.monotonic() < deadline:
+        time.sleep(0.05)
+
+
+@contextmanager
+def at_work(watchers: Sequence[Any], workers: Sequence[Worker]) -> Iterator[None]:
+    """All threads run, and have ended afterwards."""
+    # What clients warn of is what the demonstration shows, and would be written across the picture.
+    logging.getLogger("mqclient").setLevel(logging.ERROR)
+    threads: list[Thread] = [*watchers, *workers]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        for each in (*watchers, *workers):
+            each.end()
+        for thread in threads:
+            thread.join(5.0)
+
+
+@contextmanager
+def _keys() -> Iterator[Callable[[float], str]]:
+    """Gives a function that waits so many seconds for a key; the empty text when none was pressed."""
+    import select
+    import termios
+    import tty
+
+    terminal = sys.stdin.fileno()
+    kept = termios.tcgetattr(terminal)
+
+    def key(seconds: float) -> str:
+        ready = select.select([terminal], [], [], seconds)[0]
+        return sys.stdin.read(1) if ready else ""
+
+    try:
+        tty.setcbreak(terminal)
+        yield key
+    finally:
+        termios.tcsetattr(terminal, termios.TCSADRAIN, kept)
+
+
+def read_the_rest(consumers: Sequence[Consumer], ledger: Ledger, workers: Sequence[Worker]) -> None:
+    """Read until everything has come or nothing comes any more; every broker is there.  Raises CommandError."""
+    from mqbroker.cli.demo.traffic import Producer
+
+    for consumer in consumers:
+        consumer.drain()
+    seen, since = ledger.totals(), time.monotonic()
+    while True:
+        failed = next((worker for worker in workers if worker.failure is not None), None)
+        if failed is not None:
+            raise CommandError(f"{failed.name} has ended by a defect: {failed.failure!r}")
+        still = time.monotonic() - since
+        sending = any(worker.is_alive() for worker in workers if isinstance(worker, Producer))
+        totals = ledger.totals()
+        if totals != seen:
+            seen, since = totals, time.monotonic()
+        elif still > STILL_SECONDS or (not sending and (ledger.complete() or (totals[0] == totals[1] and still > DOUBT_SECONDS))):
+            return
+        time.sleep(0.1)
+
+
+def checked(ledger: Ledger) -> str:
+    """The proof.  Raises CommandError when a message is missing or came twice."""
+    verdict = ledger.verdict()
+    if not verdict.good:
+        raise CommandError(str(verdict))
+    return str(verdict)
+
+
+@contextmanager
+def terminated_as_interrupted() -> Iterator[None]:
+    """SIGTERM ends the demonstration as Ctrl-C does, so that no process is left."""
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    kept: Any = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, kept)
