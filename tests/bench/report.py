@@ -11,6 +11,7 @@ from tests.bench import rows
 from tests.bench.brokers import COMPILED
 from tests.bench.ha_rows import HA_NOTE, ha_table
 from tests.bench.judging import PURE, Judged, figures, judged, ratios, spread
+from tests.bench.once import ONCE_NOTE, once_table
 from tests.bench.results import Results, Run
 from tests.bench.rows import FLOWS, TEN_MILLION, Row
 from tests.bench.spark_rows import spark_table
@@ -178,6 +179,10 @@ def render(results: Results, pictures: Sequence[str] = ()) -> str:
     parts.append(["### High availability"] if about_pairs else [])
     parts.append([HA_NOTE] if about_pairs else [])
     parts.append(about_pairs)
+    about_once = once_table(runs)
+    parts.append(["### Exactly once"] if about_once else [])
+    parts.append([ONCE_NOTE] if about_once else [])
+    parts.append(about_once)
     about_spark = spark_table(runs)
     parts.append(["### Spark"] if about_spark else [])
     parts.append([SPARK_NOTE] if about_spark else [])

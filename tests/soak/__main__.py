@@ -44,7 +44,7 @@ def main(arguments: Sequence[str]) -> int:
     if options.spark_rounds and (missing := java_missing()):
         parser.error(f"the rounds of Spark: {missing}; --spark-rounds 0 leaves them out")
     seed = options.seed if options.seed is not None else random.getrandbits(32)
-    seconds = options.rounds * 2.5 + options.ha_rounds * 9 + options.spark_rounds * 45
+    seconds = options.rounds * 2.5 + options.ha_rounds * 11 + options.spark_rounds * 45
     say(f"seed {seed}; about {seconds / 60 + options.minutes:.0f} minutes")
     parts: list[Part] = []
     trends: list[Trend] = []

@@ -38,6 +38,8 @@ USER, PASSWORD = "admin", "secret"
 class Worker:
     """A thread of one role, with its log."""
 
+    queue_in, queue_out = IN, OUT
+
     def __init__(self, name: str, number: int, url: str, folder: Path, pace_seconds: float) -> None:
         self.name = name
         self.number = number
@@ -94,7 +96,7 @@ class Worker:
 
     def produce(self, session: jms.Session) -> None:
         """Send until told to stop; what is not confirmed is sent again with the same duplicate id."""
-        with session.create_producer(IN) as producer:
+        with session.create_producer(self.queue_in) as producer:
             while self._open is not None or not self.stopping():
                 if self._open is None:
                     self._open = f"{self.name}-{self._count}"
@@ -166,7 +168,7 @@ class Worker:
 
     def consume(self, session: jms.Session) -> None:
         """Acknowledge each message, and wait for the broker's confirmation."""
-        with session.create_consumer(OUT) as consumer:
+        with session.create_consumer(self.queue_out) as consumer:
             while not self.idle():
                 name = self.receive(consumer, acknowledge=True)
                 if name is not None:

@@ -23,6 +23,8 @@ TRANSACTION = 4
 LARGE_EACH, LARGE_SIZE = 5, 30_000
 """One message in so many is as large as that."""
 PAUSE_SECONDS = 0.005
+LONG_PAUSE_SECONDS = 0.1
+"""For Java brokers, whose replica does not come into sync under too much load."""
 END_SECONDS = 60.0
 
 
@@ -32,8 +34,10 @@ class Program:
     Each has queues of its own.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, pause: float) -> None:
         self.name = name
+        self.pause = pause
+        """Seconds between two turns."""
         self.single, self.batch, self.moved = (f"once.{part}.{name}" for part in ("single", "batch", "moved"))
         self.turns = 0
         self.found: dict[str, list[int]] = {}
@@ -90,8 +94,8 @@ class Program:
 class CoreProgram(Program):
     """``start`` runs a program of the core API in one of the shells."""
 
-    def __init__(self, name: str, start: Callable[[CoreProgram, str], None]) -> None:
-        super().__init__(name)
+    def __init__(self, name: str, pause: float, start: Callable[[CoreProgram, str], None]) -> None:
+        super().__init__(name, pause)
         self._start = start
 
     def run(self, url: str) -> None:
@@ -128,7 +132,7 @@ class CoreProgram(Program):
             await transacted.commit()
             await transacted.transaction(move)
             self.turns += 1
-            await sleep(runtime, PAUSE_SECONDS)
+            await sleep(runtime, self.pause)
 
     @staticmethod
     def _message(session: ClientSession, body: bytes) -> ClientMessage:
@@ -148,9 +152,6 @@ class CoreProgram(Program):
 
 
 class JmsProgram(Program):
-    def __init__(self) -> None:
-        super().__init__("JMS")
-
     def run(self, url: str) -> None:
         with ConnectionFactory(url) as factory, factory.create_connection(USER, PASSWORD) as connection:
             connection.start()
@@ -178,7 +179,7 @@ class JmsProgram(Program):
             transacted.commit()
             transacted.transaction(move)
             self.turns += 1
-            self._enough.wait(PAUSE_SECONDS)
+            self._enough.wait(self.pause)
 
     @staticmethod
     def _receive(session: Session, name: str) -> list[int]:
@@ -204,8 +205,9 @@ def follow_exactly_once(url: str, programs: Sequence[Program], events: Sequence[
         program.check()
 
 
-def in_all_shells() -> list[Program]:
-    return [CoreProgram("asyncio", _asyncio), CoreProgram("sockets", _sockets), CoreProgram("Twisted", _twisted), JmsProgram()]
+def in_all_shells(pause: float = PAUSE_SECONDS) -> list[Program]:
+    shells = {"asyncio": _asyncio, "sockets": _sockets, "Twisted": _twisted}
+    return [*(CoreProgram(name, pause, start) for name, start in shells.items()), JmsProgram("JMS", pause)]
 
 
 def _asyncio(program: CoreProgram, url: str) -> None:

@@ -14,7 +14,7 @@ from tests.interop.cluster.pair import POLICY, SYNCHRONISED, TAKES_OVER, VOTES
 from tests.interop.cluster.scenarios import until
 from tests.interop.ha.clients import FOLLOW, Client, JavaClient, PythonClient
 from tests.interop.ha.following import follow
-from tests.interop.ha.once import follow_exactly_once, in_all_shells
+from tests.interop.ha.once import LONG_PAUSE_SECONDS, follow_exactly_once, in_all_shells
 from tests.interop.ha.pairs import BACKUP, PRIMARY, READY, SHARED_STORE, Pair
 from tests.interop.processes import ManagedProcess, wait_for_port
 
@@ -76,7 +76,7 @@ class ArtemisPairTests(TestCase):
         self.assert_no_errors()
 
     def test_work_with_exactly_once_takes_effect_once(self) -> None:
-        follow_exactly_once(f"{self.primary.url}?{FOLLOW}", in_all_shells(), (self.kill, self.bring_back, self.stop))
+        follow_exactly_once(f"{self.primary.url}?{FOLLOW}", in_all_shells(LONG_PAUSE_SECONDS), (self.kill, self.bring_back, self.stop))
         self.assert_no_errors()
 
     def assert_no_errors(self) -> None:

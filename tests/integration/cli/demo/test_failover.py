@@ -12,8 +12,8 @@ from tests.unit.cli.runner import mqbroker
 class FailoverTests(DemoCase):
     command = "failover"
 
-    def run_with(self, failure: str) -> str:
-        process = self.start("--seconds", "12", "--plain", "--failure", failure)
+    def run_with(self, failure: str, seconds: int = 6) -> str:
+        process = self.start("--seconds", str(seconds), "--plain", "--failure", failure)
         text: str = process.communicate(timeout=TIMEOUT)[0]
         self.assertEqual(process.returncode, 0, text)
         self.assertRegex(text, r"sent [1-9]\d+, read [1-9]\d+, lost 0, doubled 0")
@@ -31,13 +31,11 @@ class FailoverTests(DemoCase):
 
     def test_the_disk_of_the_replica_is_full(self) -> None:
         text = self.run_with("fill")
-        self.assertRegex(
-            text, r"the disk of backup is full: noticed by primary after .*, proof of primary, sequence 2 after .*, first message"
-        )
+        self.assertRegex(text, r"the disk of backup is full: noticed by .*, proof of primary, sequence 2 after .*, first message")
         self.assertIn("primary active, sequence 2, no replica", text)
 
     def test_the_brokers_are_cut_apart(self) -> None:
-        text = self.run_with("cut")
+        text = self.run_with("cut", 12)
         self.assertIn("cut apart", text)
         self.assertRegex(
             text, r"the network between the brokers was cut: noticed by \w+ after .*, proof of \w+, sequence 2 after .*first message"

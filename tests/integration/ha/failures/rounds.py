@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TypeVar
 
 from tests.integration.ha.failures.network import Network
-from tests.integration.ha.failures.verdict import SETTLED, SUSPECTED, judge_pair
+from tests.integration.ha.failures.verdict import SETTLED, SUSPECTED, judge_once, judge_pair
 from tests.integration.kill.deliveries import judge_paged
-from tests.integration.kill.rounds import PAGED_MODULE, PAGED_ROLES, Clients, Outcome, kill_while_starting
+from tests.integration.kill.rounds import PAGED_MODULE, PAGED_ROLES, Clients, Outcome, Role, kill_while_starting
 from tests.integration.kill.verdict import judge
 from tests.interop.ha.pairs import BACKUP, PRIMARY, REPLICATION, SHARED_STORE, Pair
 
@@ -22,6 +22,8 @@ ALONE_SECONDS = (0.0, 1.0)
 """Between the death of one broker and the next event."""
 SILENCE_SECONDS = (3.0, 7.0)
 """A silence that is meant to be noticed, which takes two seconds."""
+LONG_SILENCE_SECONDS = (8.0, 12.0)
+"""Longer than clients wait for an answer, too, which is five seconds."""
 KILLED_STARTS = 0.3
 """Share of the starts that are killed as well."""
 SETTLE_SECONDS = 60.0
@@ -32,6 +34,14 @@ IN_SYNC = "AMQ221024"
 RETRY = "<retry-replication-wait>200</retry-replication-wait>"
 GIVE_WAY = "<allow-failback>true</allow-failback>"
 VOTER = 2
+LOCKS = "locks"
+"""In options: the folder of the lock manager, below that of the brokers."""
+LOCK_MANAGER = f"""<manager>
+<class-name>org.apache.activemq.artemis.lockmanager.file.FileBasedLockManager</class-name>
+<properties><property key="locks-folder" value="{{{LOCKS}}}"/></properties>
+</manager>"""
+ONCE_ROLES = (Role("producer", 2, 15, only_sends=True), Role("transactor", 2), Role("consumer", 1))
+ONCE_MODULE = "tests.integration.ha.failures.once_worker"
 
 T = TypeVar("T")
 
@@ -45,22 +55,31 @@ class Setup:
     failures: Sequence[str]
     options: Mapping[str, str] = field(default_factory=dict)
     voters: int = 0
+    keeps_lock: bool = False
+    """Does an active broker that stands still keep others from taking over?"""
 
 
 SETUPS = (
-    Setup("shared store", SHARED_STORE, ("killed", "lock_lost", "both_killed", "held_up")),
+    Setup("shared store", SHARED_STORE, ("killed", "lock_lost", "both_killed", "held_up", "held_up_for_long"), keeps_lock=True),
     Setup(
         "pair alone",
         REPLICATION,
-        ("held_up", "both_killed", "killed", "passive_held_up"),
+        ("held_up_for_long", "both_killed", "killed", "passive_held_up", "held_up"),
         {"primary": RETRY, "backup": RETRY},
     ),
     Setup(
         "pair with a voter",
         REPLICATION,
-        ("cut", "killed", "both_killed", "held_up", "passive_held_up"),
+        ("cut", "killed", "both_killed", "held_up_for_long", "passive_held_up", "held_up"),
         {"primary": RETRY, "backup": RETRY + GIVE_WAY},
         voters=1,
+    ),
+    Setup(
+        "pair with a lock manager",
+        REPLICATION,
+        ("killed", "held_up_for_long", "both_killed", "cut", "passive_held_up"),
+        {"primary": LOCK_MANAGER + RETRY, "backup": LOCK_MANAGER + RETRY},
+        keeps_lock=True,
     ),
 )
 
@@ -100,7 +119,10 @@ class Rounds:
         self._rng = rng
         self._progress = progress
         self._folder = folder
-        self._pair = Pair(setup.kind, "mqbroker", folder, setup.options, setup.voters, proxied=True)
+        locks = folder / LOCKS
+        locks.mkdir(parents=True)
+        options = {role: text.replace(f"{{{LOCKS}}}", str(locks)) for role, text in setup.options.items()}
+        self._pair = Pair(setup.kind, "mqbroker", folder, options, setup.voters, proxied=True)
         self._network = Network(self._pair)
         self._clients: list[Clients] = []
         self._counts: dict[str, int] = {}
@@ -113,6 +135,7 @@ class Rounds:
                 self._pair.start()
                 self._clients.append(Clients(lambda role: url, self._folder / "logs"))
                 self._clients.append(Clients(lambda role: url, self._folder / "paged-logs", PAGED_ROLES, PAGED_MODULE))
+                self._clients.append(Clients(lambda role: url, self._folder / "once-logs", ONCE_ROLES, ONCE_MODULE))
                 self._clients[0].wait_for_load()
                 self._settle()
                 for number in range(rounds):
@@ -133,12 +156,15 @@ class Rounds:
     def _finish(self) -> Outcome:
         for each in self._clients:
             each.ask_to_stop()
-        plain = self._clients[0].finish(lambda events: judge_pair(judge, events))
-        paged = self._clients[1].finish(lambda events: judge_pair(judge_paged, events))
+        judges = {"": judge, "paged ": judge_paged, "once ": judge_once}
+        problems: list[str] = []
+        for (group, verdict), clients in zip(judges.items(), self._clients, strict=True):
+            found = clients.finish(lambda events, verdict=verdict: judge_pair(verdict, events))  # type: ignore[misc]
+            problems += found.problems
+            for verb, count in found.counts.items():
+                self._counts[group + verb] = count
         self._settle()
-        for verb, count in paged.counts.items():
-            self._counts[f"paged {verb}"] = count
-        return Outcome([*plain.problems, *paged.problems], {**plain.counts, **self._counts})
+        return Outcome(problems, self._counts)
 
     # --- the failures
 
@@ -161,11 +187,18 @@ class Rounds:
             self._wait(ALONE_SECONDS)
 
     def held_up(self) -> None:
-        """The active broker stands still, until the replica has taken its place; with one store it keeps its lock, and nobody does."""
+        """The active broker stands still, until the replica has taken its place; if it keeps a lock, nobody does."""
+        self._stand_still(SILENCE_SECONDS)
+
+    def held_up_for_long(self) -> None:
+        """As before, and clients give up waiting for answers as well."""
+        self._stand_still(LONG_SILENCE_SECONDS)
+
+    def _stand_still(self, seconds: tuple[float, float]) -> None:
         active = self._settle()
         self._hold_up(active)
-        self._wait(SILENCE_SECONDS)
-        if self.setup.kind == REPLICATION:
+        self._wait(seconds)
+        if not self.setup.keeps_lock:
             self._pair.wait_until_active(other(active), SETTLE_SECONDS)
         self._pair.process(active).go_on()
 

@@ -25,6 +25,7 @@ class FailureTests(unittest.TestCase):
         self.assertEqual(outcome.problems, [], f"replay with MQBROKER_SEED={seed}")
         self.assertGreater(outcome.counts["sent"], 50, "hardly any load")
         self.assertGreater(outcome.counts["paged sent"], 20, "hardly any load on pages")
+        self.assertGreater(outcome.counts["once sent"], 20, "hardly any load with exactlyOnce")
 
     @staticmethod
     def shares() -> list[tuple[str, int]]:
@@ -38,3 +39,6 @@ class FailureTests(unittest.TestCase):
 
     def test_a_replicated_pair_with_a_voter(self) -> None:
         self.rounds(SETUPS[2])
+
+    def test_a_replicated_pair_with_a_lock_manager(self) -> None:
+        self.rounds(SETUPS[3])

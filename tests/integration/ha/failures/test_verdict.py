@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unittest
 
-from tests.integration.ha.failures.verdict import SETTLED, SUSPECTED, judge_pair
+from tests.integration.ha.failures.verdict import SETTLED, SUSPECTED, UNDONE, judge_once, judge_pair
 from tests.integration.kill.deliveries import judge_paged
 from tests.integration.kill.verdict import Event, judge
 
@@ -52,3 +52,22 @@ class PairVerdictTests(unittest.TestCase):
         self.assertEqual(judge_pair(judge_paged, events([*lines, BEGIN, "got l0>h0-0", END])), [])
         problems = judge_pair(judge_paged, events([*lines, BEGIN, END, "got l0>h0-0"]))
         self.assertEqual(problems, ["l0>h0-0 came again after its confirmed acknowledgement"])
+
+
+class OnceVerdictTests(unittest.TestCase):
+    def problems(self, *more: str) -> list[str]:
+        return judge_pair(judge_once, events([*GOOD, *more]))
+
+    def test_a_good_run(self) -> None:
+        again = ["try p1", "sent p1", "got p1", "commit p1/t.1", f"{UNDONE} p1/t.1", "got p1", "commit p1/t.2", "committed p1/t.2"]
+        self.assertEqual(self.problems(*again, "got p1/t.2/0", "got p1/t.2/1"), [])
+
+    def test_an_outcome_that_was_not_told(self) -> None:
+        self.assertIn("the outcome of p0/t.9 was never told", self.problems("commit p0/t.9"))
+
+    def test_what_was_rolled_back_has_taken_effect(self) -> None:
+        problems = self.problems("try p1", "sent p1", "got p1", "commit p1/t.1", f"{UNDONE} p1/t.1", "got p1/t.1/0", "got p1/t.1/1")
+        self.assertEqual(problems, ["p1/t.1 was rolled back, and has taken effect"])
+
+    def test_what_the_kill_test_asks_is_asked_too(self) -> None:
+        self.assertEqual(self.problems("try p1", "sent p1"), ["p1 was confirmed and is lost"])

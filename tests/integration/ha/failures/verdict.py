@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tests.integration.kill.verdict import Event
+from tests.integration.kill.verdict import Event, judge
 
 SUSPECTED, SETTLED = "suspected", "steady"
+UNDONE = "undone"
+"""Of a transaction with ``exactlyOnce`` that was rolled back for certain: it is run again."""
 
 
 def judge_pair(judge: Callable[[list[Event]], list[str]], events: Sequence[Event]) -> list[str]:
@@ -34,3 +36,12 @@ def judge_pair(judge: Callable[[list[Event]], list[str]], events: Sequence[Event
             done.add(event.name.split("/")[0])
         counted.append(event)
     return problems + judge(counted)
+
+
+def judge_once(events: list[Event]) -> list[str]:
+    """As :func:`tests.integration.kill.verdict.judge`, of clients with ``exactlyOnce``: each commit has an outcome, and that is true."""
+    begun, committed, undone = ({event.name for event in events if event.verb == verb} for verb in ("commit", "committed", UNDONE))
+    came = {"/".join(event.name.split("/")[:2]) for event in events if event.verb == "got"}
+    problems = [f"the outcome of {attempt} was never told" for attempt in sorted(begun - committed - undone)]
+    problems += [f"{attempt} was rolled back, and has taken effect" for attempt in sorted(undone & (came | committed))]
+    return problems + judge(events)

@@ -1,0 +1,67 @@
+"""Clients with ``exactlyOnce``: `python -m tests.integration.ha.failures.once_worker ROLE COUNT URL FOLDER PACE`.
+
+They do what those of the kill test do, without any code for failures: no id, no second attempt, no new connection. An error of a send or
+commit ends the process, and with it the run.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+
+from mqclient import jms
+from tests.integration.ha.failures.verdict import UNDONE
+from tests.integration.kill.verdict import body_of, made_of
+from tests.integration.kill.worker import PARAMETERS, PASSWORD, USER, Worker, main
+
+
+class OnceWorker(Worker):
+    queue_in, queue_out = "queue://once.in", "queue://once.out"
+
+    def connected(self, mode: int, work: Callable[[jms.Session], None], parameters: str = "") -> None:
+        with (
+            jms.ConnectionFactory(f"{self.url}&{PARAMETERS}&exactlyOnce=true") as factory,
+            factory.create_connection(USER, PASSWORD) as connection,
+            connection.create_session(mode) as session,
+        ):
+            connection.start()
+            work(session)
+
+    def produce(self, session: jms.Session) -> None:
+        with session.create_producer(self.queue_in) as producer:
+            while not self.stopping():
+                name = f"{self.name}-{self._count}"
+                self._count += 1
+                self.log("try", name)
+                producer.send(body_of(name))
+                self.log("sent", name)
+                time.sleep(self.pace_seconds)
+
+    def forward(self, session: jms.Session) -> None:
+        attempt = ""
+        with session.create_consumer(self.queue_in) as consumer, session.create_producer(self.queue_out) as producer:
+
+            def move(session: jms.Session) -> None:
+                nonlocal attempt
+                if attempt:
+                    self.log(UNDONE, attempt)
+                attempt = ""
+                name = self.receive(consumer)
+                if name is None:
+                    return
+                attempt = f"{name}/{self.name}.{self._count}"
+                self._count += 1
+                for part in made_of(attempt):
+                    producer.send(body_of(part))
+                self.log("commit", attempt)
+
+            while not self.idle():
+                session.transaction(move)
+                if attempt:
+                    self.log("committed", attempt)
+                attempt = ""
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:], OnceWorker))
