@@ -215,7 +215,10 @@ class ExactlyOnceError(MQError):
 
 
 class IdCacheError(ExactlyOnceError):
-    """The broker keeps too few duplicate ids of the address, forgets them when it restarts, or does not say.  Nothing was sent."""
+    """The broker keeps too few duplicate ids of the address, forgets them when it restarts, or does not say.
+
+    Nothing was sent; or, where another broker with the same node id goes on and keeps too few, the error names the id that is in doubt.
+    """
 
 
 class BodyNotRepeatableError(ExactlyOnceError):

@@ -62,6 +62,19 @@ class OnceWorker(Worker):
                     self.log("committed", attempt)
                 attempt = ""
 
+    def consume(self, session: jms.Session) -> None:
+        """Receiving outside of transactions is at least once: nobody knows of an acknowledgement whose answer is lost."""
+        with session.create_consumer(self.queue_out) as consumer:
+            while not self.idle():
+                try:
+                    name = self.receive(consumer, acknowledge=True)
+                except jms.JMSException:
+                    if session.closed:
+                        raise
+                else:
+                    if name is not None:
+                        self.log("acked", name)
+
 
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:], OnceWorker))

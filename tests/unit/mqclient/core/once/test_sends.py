@@ -140,6 +140,36 @@ class SendTests(OnceTestCase):
             self.assertIn(reason, str(self.failure(IdCacheError, self.send(b"one"))))
         self.assertEqual(self.broker.stored, [])
 
+    def test_a_backup_that_keeps_no_ids_gets_nothing_again(self) -> None:
+        for state in (IdCacheState(0, True), IdCacheState(100, False)):
+            self.start()
+            self.world.finish(self.send(b"first"))
+            self.broker.lost_answers.append(SessionSend)
+            sent = self.send(b"one")
+            self.world.network.brokers.clear()
+            self.world.network.stir()
+            self.broker.cache = state
+            self.back()
+            error = self.failure(IdCacheError, sent)
+            self.assertIn("mqclient-", str(error))
+            self.assertEqual(self.broker.bodies(), [b"first", b"one"])
+            self.tearDown()
+        self.start()
+
+    def test_nor_does_one_that_keeps_less_than_what_is_held(self) -> None:
+        self.start()
+        self.world.finish(self.send(b"first"))
+        self.broker.silent.add(SessionSend)
+        sends = [self.send(b"%d" % number) for number in range(3)]
+        self.world.network.stir()
+        self.broker.silent.clear()
+        self.away()
+        self.broker.cache = IdCacheState(2, True)
+        self.back()
+        for sent in sends:
+            self.assertIn("it keeps 2 duplicate ids", str(self.failure(IdCacheError, sent)))
+        self.assertEqual(self.broker.bodies(), [b"first"])
+
     def test_the_application_may_say_how_many_are_kept(self) -> None:
         self.start(exactly_once_id_cache_size=500)
         self.broker.cache = IdCacheState(0, False)
@@ -221,6 +251,18 @@ class NodeTests(OnceTestCase):
 
 
 class LargeTests(OnceTestCase):
+    def test_a_backup_that_keeps_no_ids_gets_no_second_upload(self) -> None:
+        self.start(min_large_message_size=1000)
+        self.world.finish(self.send(b"first"))
+        self.broker.lost_answers.append(SessionSendContinuation)
+        sent = self.send(b"x" * 3000)
+        self.world.network.brokers.clear()
+        self.world.network.stir()
+        self.broker.cache = IdCacheState(0, True)
+        self.back()
+        self.failure(IdCacheError, sent)
+        self.assertEqual(self.broker.bodies(), [b"first"])
+
     def test_an_upload_that_is_cut_off_begins_again(self) -> None:
         for lost in ("lost_answers", "lost_requests"):
             self.start(min_large_message_size=1000)

@@ -158,6 +158,23 @@ class SendingTests(CommitTestCase):
         self.assertIn("this is node another", str(self.failure(NodeLostError, commit)))
         self.assertEqual(other.ids, set())
 
+    def test_a_backup_that_keeps_no_ids_is_not_believed(self) -> None:
+        self.start()
+        self.sends(b"one")
+        self.broker.lost_answers.append(Commit)
+        commit = self.session.commit()
+        self.world.network.brokers.clear()
+        self.world.network.stir()
+        self.broker.cache = IdCacheState(0, True)
+        self.back()
+        self.world.advance(5)
+        self.assertIn("mqclient-", str(self.failure(IdCacheError, commit)))
+        self.assertEqual(self.broker.bodies(), [b"one"])
+        self.broker.cache = IdCacheState(100, True)
+        self.sends(b"two")
+        self.commit()
+        self.assertEqual(self.broker.bodies(), [b"one", b"two"])
+
     def test_large_messages_are_repeated(self) -> None:
         self.start(min_large_message_size=1000)
         self.sends(b"x" * 3000)

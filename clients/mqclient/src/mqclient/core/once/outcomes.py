@@ -15,6 +15,7 @@ from mqclient.errors import (
     ConnectionTimedOutError,
     DuplicateIdRejectedError,
     ExactlyOnceError,
+    IdCacheError,
     MQError,
     TransactionRolledBackError,
     UnblockedError,
@@ -81,13 +82,19 @@ class Outcomes:
         self._prepared = True
 
     async def has_happened(self, commit_id: str) -> bool:
-        """Has the commit with that id taken effect?  After False it never will.  Raises ``NodeLostError`` when nobody knows any more."""
+        """Has the commit with that id taken effect?  After False it never will.  Raises ``NodeLostError`` when nobody knows any more.
+
+        Raises ``IdCacheError`` when the broker, now perhaps the backup, keeps no ids by which it could know.
+        """
         try:
+            await self.prepare()
             session = await self._open(True)
             try:
                 return await has_happened(_Claims(session).claim, commit_id, self._ids.next)
             finally:
                 await session.close()
+        except IdCacheError as error:
+            raise IdCacheError(f"whether the commit with the duplicate id {commit_id} has happened cannot be found out: {error}") from error
         except MQError as error:
             raise lost(f"the commit with the duplicate id {commit_id}", error) from error
 

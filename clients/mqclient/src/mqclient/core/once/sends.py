@@ -23,6 +23,7 @@ from mqclient.core.sending.uploads import LargeUploads, Uploader
 from mqclient.core.settings import LocatorSettings
 from mqclient.errors import (
     ConnectionTimedOutError,
+    IdCacheError,
     LargeMessageInterruptedError,
     MQError,
     NodeLostError,
@@ -170,6 +171,8 @@ class RepeatedSends:
             while True:
                 try:
                     await self.ready()
+                    if self._caches.known(held.address) is None:
+                        await self._caches.check(held.address)
                     held.body.rewind()
                     began = True
                     answer = await self._session.uploads.send(producer, held.wire, held.address, True, None, era)
@@ -241,6 +244,8 @@ class RepeatedSends:
 
     async def _repeat(self, incarnation: int) -> None:
         channel, async_sends = self._channel, self._session.async_sends
+        for address in {held.address for held in self._again.values()}:
+            await self._check_again(address, incarnation)
         for number in sorted(self._again):
             try:
                 await channel.ready(writable=True)
@@ -254,6 +259,22 @@ class RepeatedSends:
             held.written = self._runtime.now()
         self._repeating = False
         self._wake()
+
+    async def _check_again(self, address: str, incarnation: int) -> None:
+        """Give up the sends to an address whose ids the broker, now perhaps the backup, may not know."""
+        try:
+            size, error = await self._caches.check(address), None
+        except IdCacheError as missing:
+            size, error = 0, missing
+        except MQError:
+            return  # the session is over, and has told the senders
+        if self._channel.incarnation != incarnation or size >= self._counts[address]:
+            return
+        for held in [held for held in self._again.values() if held.address == address]:
+            what = f"whether the broker has the message with the duplicate id {held.duplicate_id} cannot be found out"
+            found = IdCacheError(f"{what}: {error or f'it keeps {size} duplicate ids of {address} (id-cache-size)'}")
+            found.__cause__ = error
+            self._tell(self.unconfirmed, held, found)
 
     def _keep(self, held: Held) -> None:
         self._count += 1
