@@ -72,6 +72,9 @@ class ConnectionTests(SynchronousTestCase):
         connection = opened()
         connection.receive_data(framed(1, CreateSessionResponse(136)), 0.0)
         self.assertEqual(connection.receive_data(bytes.fromhex("00020000"), 0.0), [])
+        connection = opened()
+        connection.allow_large_frames()
+        self.assertEqual(connection.receive_data(bytes.fromhex("00020000"), 0.0), [])
 
     def test_events_before_a_bad_packet_are_not_lost(self) -> None:
         events = opened().receive_data(framed(1, CreateSessionResponse(136)) + frame(99, 0, b"") + framed(0, Ping(1)), 0.0)

@@ -150,6 +150,13 @@ class CoreConnection:
         """
         self.send_packet(PING_CHANNEL, SubscribeTopologyV2(cluster_connection, VERSION_MAX))
 
+    def allow_large_frames(self) -> None:
+        """Frames may have the full size, as they may with the answer to the first session.
+
+        A broker that reattaches a session first sends again what was not confirmed, and then its answer.
+        """
+        self._splitter.limit = FRAME_SIZE_MAX
+
     def send_packet(self, channel: int, packet: Packet) -> None:
         self._outbound.append(frame(packet.TYPE, channel, encode_packet(packet, self.version or VERSION_MAX)))
 
@@ -269,7 +276,7 @@ class CoreConnection:
         elif channel == SESSION_CHANNEL:
             if isinstance(packet, CreateSessionResponse):
                 self.server_version_known(packet.server_version)
-                self._splitter.limit = FRAME_SIZE_MAX
+                self.allow_large_frames()
             events.append(ManagementReceived(packet))
 
     def _break(self, events: list[Event], error: MQError | ProtocolError) -> list[Event]:

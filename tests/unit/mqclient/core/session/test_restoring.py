@@ -39,6 +39,20 @@ class ReattachTests(FailoverTestCase):
         after = [packet for number, packet in self.broker.received_packets if number == CHANNEL]
         self.assertEqual(after, before[1:])
 
+    def test_what_is_sent_again_before_the_answer_may_be_long(self) -> None:
+        self.start()
+        consumer = self.world.finish(self.session.create_consumer("q"))
+        self.world.finish(self.session.start())
+
+        def reattach(packet: ReattachSession) -> ReattachSessionResponse:
+            self.broker.send(self.world.network.link, self.session.channel_id, message(7, body=bytes(80_000)))
+            return ReattachSessionResponse(-1, True)
+
+        self.broker.answers[ReattachSession] = reattach
+        self.cut()
+        received = self.world.finish(consumer.receive_immediate())
+        self.assertEqual(len(received.body), 80_000)
+
     def test_session_whose_creation_was_not_answered_is_not_reattached_to(self) -> None:
         """The broker may have made it, and it knows neither consumers nor that it was started."""
         self.start()

@@ -221,6 +221,7 @@ class Connection:
     async def reattach_session(self, name: str, channel_id: int, last_confirmed: int, handler: FrameHandler) -> ReattachSessionResponse:
         """Ask the broker to go on with a session of the connection before."""
         self._handlers[channel_id] = handler
+        self.protocol.allow_large_frames()
         try:
             answer: ReattachSessionResponse = await self._management.call(ReattachSession(name, last_confirmed), ReattachSessionResponse)
         except BaseException:
