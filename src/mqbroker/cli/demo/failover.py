@@ -89,12 +89,8 @@ def _happen(pair: Pair, timeline: Timeline, key: str) -> str:
     if key not in failures:
         return ""
     active = pair.active
-    now = time.monotonic()
     try:
-        note = failures[key]()
+        note = "" if active is None else timeline.failed(active.name, time.monotonic(), failures[key])
     except CommandError as error:
         return str(error)
-    if active is None or not note:
-        return "nobody is active, or there is no replica, so that nothing was done; r mends everything"
-    timeline.failed(note, active.name, now)
-    return note
+    return note or "nobody is active, or there is no replica, so that nothing was done; r mends everything"

@@ -64,7 +64,8 @@ class Proxy:
 
     def refuse(self) -> None:
         """End all connections; new ones are refused, as on a port on which nobody listens."""
-        listener, self._listener = self._listener, None
+        with self._lock:
+            listener, self._listener = self._listener, None
         if listener is not None:
             with contextlib.suppress(OSError):
                 listener.shutdown(socket.SHUT_RDWR)
@@ -96,9 +97,9 @@ class Proxy:
                 client, _ = listener.accept()
             except OSError:
                 return
-            threading.Thread(target=self._join, args=(client,), daemon=True).start()
+            threading.Thread(target=self._join, args=(client, listener), daemon=True).start()
 
-    def _join(self, client: socket.socket) -> None:
+    def _join(self, client: socket.socket, listener: socket.socket) -> None:
         try:
             silent = self.silence_of(client.getpeername()[1])
             wait_while(silent)
@@ -114,6 +115,9 @@ class Proxy:
             end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         with self._lock:
             self._pairs.append((client, server))
+            refused = listener is not self._listener
+        if refused:
+            self.cut()  # it was on the way when this proxy ceased to listen
         for source, sink in ((client, server), (server, client)):
             threading.Thread(target=self._pump, args=(source, sink, silent), daemon=True).start()
 

@@ -48,9 +48,21 @@ class Timeline:
         """The time of failures is told from now on."""
         self._began = now
 
-    def failed(self, what: str, active: str, now: float) -> None:
+    def failed(self, active: str, now: float, happen: Callable[[], str]) -> str:
+        """``happen()`` lets something happen, and tells what; nothing if it is empty, or raises CommandError.
+
+        It may be noticed before this returns.
+        """
+        failure = Failure("", now, active)
         with self._lock:
-            self._failures.append(Failure(what, now, active))
+            self._failures.append(failure)
+        try:
+            failure.what = happen()
+        finally:
+            if not failure.what:
+                with self._lock:
+                    self._failures.remove(failure)
+        return failure.what
 
     def told(self, name: str, line: str, now: float) -> None:
         """A broker of the pair has written ``line``."""
@@ -86,7 +98,7 @@ class Timeline:
     def lines(self) -> list[str]:
         """One for each failure."""
         with self._lock:
-            return [self._line(failure) for failure in self._failures]
+            return [self._line(failure) for failure in self._failures if failure.what]
 
     def _line(self, failure: Failure) -> str:
         steps = [f"{step} after {seconds:.2f} s" for step, seconds in failure.steps.items()]

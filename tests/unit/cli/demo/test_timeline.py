@@ -11,6 +11,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.cli.demo.pair import Member
 from mqbroker.cli.demo.timeline import Historian, Timeline
+from mqbroker.cli.status import CommandError
 
 LOST = "the active broker is lost: the peer has closed the connection"
 GIVEN_UP = "AMQ222092: the replica at 127.0.0.1:5 is given up while it is in sync"
@@ -22,7 +23,7 @@ class TimelineTests(SynchronousTestCase):
     def setUp(self) -> None:
         self.timeline = Timeline()
         self.timeline.begin(100.0)
-        self.timeline.failed("primary was killed", "primary", 110.0)
+        self.timeline.failed("primary", 110.0, lambda: "primary was killed")
 
     def told(self, *lines: tuple[str, str]) -> None:
         for number, (name, line) in enumerate(lines, 1):
@@ -56,10 +57,26 @@ class TimelineTests(SynchronousTestCase):
         self.timeline.read(1, 113.0)
         self.timeline.read(2, 114.0)
         self.told(("backup", LOST))
-        self.timeline.failed("primary was paused", "primary", 120.0)
+        self.timeline.failed("primary", 120.0, lambda: "primary was paused")
         first, second = self.timeline.lines()
         self.assertNotIn("backup", first)
         self.assertEqual(second, "20.0 s: primary was paused: nobody has noticed")
+
+    def test_it_may_be_noticed_before_the_deed_is_done(self) -> None:
+        def kill() -> str:
+            self.timeline.told("backup", LOST, 120.5)
+            return "backup was killed"
+
+        self.assertEqual(self.timeline.failed("primary", 120.0, kill), "backup was killed")
+        self.assertIn("noticed by backup after 0.50 s", self.timeline.lines()[1])
+
+    def test_what_could_not_be_done_is_no_failure(self) -> None:
+        def fail() -> str:
+            raise CommandError("no")
+
+        self.assertEqual(self.timeline.failed("primary", 120.0, str), "")
+        self.assertRaises(CommandError, self.timeline.failed, "primary", 120.0, fail)
+        self.assertEqual(len(self.timeline.lines()), 1)
 
     def test_without_a_failure_nothing_is_noted(self) -> None:
         timeline = Timeline()
