@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from mqbroker.cli.demo.brokers import QUEUE
 from mqbroker.cli.demo.pair import Pair
-from mqbroker.cli.demo.screen import Rates, Watcher, clients_table, table
+from mqbroker.cli.demo.screen import Rates, Watcher, clients_table, headline, table
 from mqbroker.cli.demo.timeline import Timeline
 from mqbroker.cli.demo.traffic import Ledger, Worker
 
@@ -74,10 +74,7 @@ class PairScreen:
         from rich.console import Group
         from rich.text import Text
 
-        sent, read = self._ledger.totals()
-        until = "" if limit is None else f" of {limit:g}"
-        counts = f"sent {sent}   read {read}   on the way {max(sent - read, 0)}"
-        head = Text(f"mqbroker demo failover   {seconds:.0f}{until} s   {counts}", "bold")
+        head = headline("failover", seconds, limit, self._ledger)
         clients = clients_table(self._workers, self._rates)
         past = [Text(line, "cyan") for line in self._timeline.lines()]
         return Group(head, self._brokers(), clients, *past, Text(note, "yellow"), Text(f"{KEYS}  q: end and compare", "dim"))

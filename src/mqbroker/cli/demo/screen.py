@@ -17,6 +17,7 @@ from mqbroker.cli.status import CommandError
 if TYPE_CHECKING:
     from rich.console import Group
     from rich.table import Table
+    from rich.text import Text
 
 POLL_SECONDS: Final = 0.5
 _AT_ONCE: Final = 0.2
@@ -141,10 +142,7 @@ class ClusterScreen:
         from rich.console import Group
         from rich.text import Text
 
-        sent, read = self._ledger.totals()
-        until = "" if limit is None else f" of {limit:g}"
-        counts = f"sent {sent}   read {read}   on the way {max(sent - read, 0)}"
-        head = Text(f"mqbroker demo cluster   {seconds:.0f}{until} s   {counts}", "bold")
+        head = headline("cluster", seconds, limit, self._ledger)
         clients = clients_table(self._workers, self._rates)
         keys = "  ".join(f"{number}: kill or restart {node.name}" for number, node in enumerate(self._nodes))
         return Group(head, self._brokers(), self._links(), clients, Text(note, "yellow"), Text(f"{keys}  q: end and compare", "dim"))
@@ -168,6 +166,15 @@ class ClusterScreen:
                 colour = "green" if link.state == "connected" else "red"
                 found.add_row(watcher.node.name, target, f"[{colour}]{link.state}[/]", str(count), f"{rate:.0f}", str(link.backlog))
         return found
+
+
+def headline(demo: str, seconds: float, limit: float | None, ledger: Ledger) -> Text:
+    from rich.text import Text
+
+    sent, read = ledger.totals()
+    until = "" if limit is None else f" of {limit:g}"
+    counts = f"sent {sent}   read {read}   on the way {max(sent - read, 0)}"
+    return Text(f"mqbroker demo {demo}   {seconds:.0f}{until} s   {counts}", "bold")
 
 
 def clients_table(workers: Sequence[Worker], rates: Rates) -> Table:

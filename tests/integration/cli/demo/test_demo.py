@@ -36,6 +36,19 @@ class DemoCase(SynchronousTestCase):
         self.addCleanup(process.kill)
         return process
 
+    def interrupt(self) -> None:
+        """End it while messages are on their way."""
+        process = self.start()
+        assert process.stdout is not None
+        for line in process.stdout:
+            if "sent" in line:
+                break
+        process.send_signal(signal.SIGTERM)
+        text = process.communicate(timeout=TIMEOUT)[0]
+        self.assertEqual(process.returncode, 0, text)
+        self.assertIn("lost 0, doubled 0", text)
+        self.assertEqual(os.listdir(self.folder), [])
+
 
 class DemoTests(DemoCase):
     def test_nothing_is_lost_or_doubled_when_a_broker_is_killed(self) -> None:
@@ -49,13 +62,4 @@ class DemoTests(DemoCase):
         self.assertEqual(os.listdir(self.folder), [])
 
     def test_it_ends_in_order_when_it_is_interrupted(self) -> None:
-        process = self.start()
-        assert process.stdout is not None
-        for line in process.stdout:
-            if "sent" in line:
-                break
-        process.send_signal(signal.SIGTERM)
-        text = process.communicate(timeout=TIMEOUT)[0]
-        self.assertEqual(process.returncode, 0, text)
-        self.assertIn("lost 0, doubled 0", text)
-        self.assertEqual(os.listdir(self.folder), [])
+        self.interrupt()

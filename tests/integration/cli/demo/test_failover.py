@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 
 from tests.integration.cli.demo.test_demo import TIMEOUT, DemoCase
 from tests.unit.cli.runner import mqbroker
@@ -42,16 +41,7 @@ class FailoverTests(DemoCase):
         )
 
     def test_it_ends_in_order_when_it_is_interrupted(self) -> None:
-        process = self.start()
-        assert process.stdout is not None
-        for line in process.stdout:
-            if "sent" in line:
-                break
-        process.send_signal(signal.SIGTERM)
-        text = process.communicate(timeout=TIMEOUT)[0]
-        self.assertEqual(process.returncode, 0, text)
-        self.assertIn("lost 0, doubled 0", text)
-        self.assertEqual(os.listdir(self.folder), [])
+        self.interrupt()
 
 
 class OptionTests(DemoCase):

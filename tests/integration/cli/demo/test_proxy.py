@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 import socket
+from unittest import TestCase
 
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.cli.demo.proxy import Proxy, own_ports
+
+
+def connect_through(test: TestCase, proxy: Proxy, server: socket.socket) -> tuple[socket.socket, socket.socket]:
+    """Both ends of a new connection."""
+    near = socket.create_connection(("127.0.0.1", proxy.port))
+    far, _ = server.accept()
+    for end in (near, far):
+        end.settimeout(10)
+        test.addCleanup(end.close)
+    return near, far
 
 
 class ProxyTests(SynchronousTestCase):
@@ -23,12 +34,7 @@ class ProxyTests(SynchronousTestCase):
         return lambda: self.silent
 
     def connect(self) -> tuple[socket.socket, socket.socket]:
-        near = socket.create_connection(("127.0.0.1", self.proxy.port))
-        far, _ = self.server.accept()
-        for end in (near, far):
-            end.settimeout(10)
-            self.addCleanup(end.close)
-        return near, far
+        return connect_through(self, self.proxy, self.server)
 
     def test_what_comes_in_a_silence_comes_later_and_so_does_the_end(self) -> None:
         near, far = self.connect()

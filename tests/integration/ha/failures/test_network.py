@@ -8,6 +8,7 @@ import unittest
 from types import SimpleNamespace
 from typing import Any, cast
 
+from tests.integration.cli.demo.test_proxy import connect_through
 from tests.integration.ha.failures.network import Network, socket_of
 from tests.interop.cutting_proxy import CuttingProxy
 from tests.interop.ha.pairs import Pair
@@ -37,12 +38,7 @@ class NetworkTests(unittest.TestCase):
         self.addCleanup(self.network.heal, True)
 
     def connect(self) -> tuple[socket.socket, socket.socket]:
-        near = socket.create_connection(("127.0.0.1", self.proxy.port))
-        far, _ = self.server.accept()
-        for end in (near, far):
-            end.settimeout(10)
-            self.addCleanup(end.close)
-        return near, far
+        return connect_through(self, self.proxy, self.server)
 
     def assert_silent(self, end: Any) -> None:
         end.settimeout(0.1)
