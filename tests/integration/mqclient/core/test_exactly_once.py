@@ -1,4 +1,4 @@
-"""``exactlyOnce`` in the three shells, over real sockets, with a broker that is killed under load.
+"""``exactlyOnce`` over real sockets, with a broker that is killed under load; ``tests/integration/ha`` has every shell at a pair.
 
 ``MQBROKER_TEST_PEER=artemis`` runs the same against the real Artemis.
 """
