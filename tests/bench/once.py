@@ -56,21 +56,25 @@ class Line:
 
 
 class Watch:
-    """Counts messages of the measured time, which begins after the warm-up."""
+    """Counts the messages that are confirmed in the measured time: it begins after the warm-up, and that with the first confirmation."""
 
     def __init__(self, sizes: Sizes) -> None:
-        self._begin = time.monotonic() + sizes.warm
-        self._end = self._begin + sizes.seconds
-        self._seconds = sizes.seconds
+        self._sizes = sizes
+        self._begin: float | None = None
+        self._seconds = 0.0
         self._counted = 0
 
     @property
     def over(self) -> bool:
-        return time.monotonic() >= self._end
+        return self._seconds >= self._sizes.seconds
 
     def confirmed(self, messages: int = 1) -> None:
-        if self._begin <= time.monotonic() < self._end:
+        now = time.monotonic()
+        if self._begin is None:
+            self._begin = now + self._sizes.warm
+        elif now >= self._begin and not self.over:
             self._counted += messages
+            self._seconds = now - self._begin
 
     @property
     def rate(self) -> float:

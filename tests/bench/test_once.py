@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
 
 from tests.bench import once
-from tests.bench.once import LINES, QUICK, WITH, WITHOUT, once_table
+from tests.bench.once import LINES, QUICK, WITH, WITHOUT, Sizes, Watch, once_table
 from tests.bench.report import render
 from tests.bench.results import Results, Run
 
@@ -30,6 +33,16 @@ def test_the_page_has_the_table_when_something_was_measured() -> None:
     text = render(Results("m", "c", SETTINGS, [Run("mqbroker", "once-handler", 0, {WITH: 1.0, WITHOUT: 1.0})]))
     assert "### Exactly once" in text
     assert "Exactly once" not in render(Results("m", "c", SETTINGS, []))
+
+
+def test_the_measured_time_begins_after_the_first_confirmation(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 100.0
+    monkeypatch.setattr(once, "time", SimpleNamespace(monotonic=lambda: now))
+    watch = Watch(Sizes(seconds=2.0, warm=1.0))
+    for moment, messages in ((105.0, 1), (105.5, 7), (107.0, 3), (108.0, 5), (109.0, 9)):
+        now = moment
+        watch.confirmed(messages)
+    assert (watch.over, watch.rate) == (True, 4.0)
 
 
 def test_one_short_round_of_ours(tmp_path: Path) -> None:
