@@ -111,7 +111,7 @@ class Ledger:
             )
 
 
-class Place(Protocol):
+class Reachable(Protocol):
     """Where a client connects to."""
 
     @property
@@ -124,7 +124,7 @@ class Place(Protocol):
 class Worker(threading.Thread):
     """Works against one node, and goes on when that comes back.  ``status`` is one word for the screen."""
 
-    def __init__(self, name: str, node: Place, ledger: Ledger) -> None:
+    def __init__(self, name: str, node: Reachable, ledger: Ledger) -> None:
         super().__init__(name=name, daemon=True)
         self.node = node
         self.ledger = ledger
@@ -170,7 +170,7 @@ class Worker(threading.Thread):
 class Producer(Worker):
     """Sends ``rate`` messages a second."""
 
-    def __init__(self, name: str, node: Place, ledger: Ledger, rate: float) -> None:
+    def __init__(self, name: str, node: Reachable, ledger: Ledger, rate: float) -> None:
         super().__init__(name, node, ledger)
         self.rate = rate
         self._unanswered = False
@@ -206,7 +206,7 @@ class Producer(Worker):
 class Consumer(Worker):
     """Reads at most ``rate`` messages a second.  ``present`` and ``away`` (seconds): it leaves now and then, 0 = never."""
 
-    def __init__(self, name: str, node: Place, ledger: Ledger, rate: float, present: float = 0.0, away: float = 0.0) -> None:
+    def __init__(self, name: str, node: Reachable, ledger: Ledger, rate: float, present: float = 0.0, away: float = 0.0) -> None:
         super().__init__(name, node, ledger)
         self.rate = rate
         self.present = present
