@@ -395,6 +395,23 @@ PAIR_PLANTS = {
 }
 """Those of pairs that replicate."""
 
+LOCK_PLANTS = {
+    "": None,
+    "lock-alone-is-proof": Plant(
+        "mqbroker.ha.locks.claims:standing",
+        "else Standing.STALE",
+        "else Standing.NEWEST",
+        ("has acted at", *LOST, *WOULD_BE_LOST),
+    ),
+    "claim-taken-for-a-commit": Plant(
+        "mqbroker.ha.proof.seeking:Seeker._commit",
+        "if self._locks is None:",
+        "if True:",
+        ("has acted at", *LOST, *WOULD_BE_LOST),
+    ),
+}
+"""Those of pairs with a lock manager."""
+
 UNIT_PLANTS = {
     "group-of-nobody": Plant(
         "mqbroker.messaging.queues.groups:MessageGroups._choose",
@@ -502,7 +519,7 @@ def planted(name: str) -> Iterator[None]:
 
 def put(name: str) -> Callable[[], object]:
     """Change the code; returns what changes it back."""
-    plant = {**PLANTS, **STOP_PLANTS, **LATE_PLANTS, **CLUSTER_PLANTS, **HA_PLANTS, **PAIR_PLANTS, **UNIT_PLANTS}[name]
+    plant = {**PLANTS, **STOP_PLANTS, **LATE_PLANTS, **CLUSTER_PLANTS, **HA_PLANTS, **PAIR_PLANTS, **LOCK_PLANTS, **UNIT_PLANTS}[name]
     if plant is None:
         return lambda: None
     owner, attribute, function = _find(plant.function)

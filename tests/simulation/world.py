@@ -14,6 +14,8 @@ from typing import Any
 from tests.support.disk import SimulatedCrash
 
 WALL_START_MS = 1_700_000_000_000
+WAKING = 1e-6
+"""Seconds."""
 
 
 class SimulationError(Exception):
@@ -55,6 +57,8 @@ class Process:
         self.stopping = False
         """Asked to end in order: it looks after nothing any more."""
         self.paused_until = 0.0
+        self._held: list[tuple[int, Event]] | None = None
+        """While it stands still in the middle of an event: the events that are due, with their numbers."""
         self.wall_offset_ms = rng.randrange(-2000, 2000)
         self._monotonic_offset = rng.uniform(0, 1000)
 
@@ -70,6 +74,29 @@ class Process:
     def pause(self, seconds: float) -> None:
         """Nothing of it runs for a while; the world, and its clocks, go on."""
         self.paused_until = max(self.paused_until, self.world.now + seconds)
+
+    def stand_still(self, seconds: float) -> None:
+        """In the middle of an event, while others go on: what is due meanwhile comes when that event is over.
+
+        The others may take longer than ``seconds``, when they stand still in the middle of theirs.
+        """
+        self._held = held = []
+        self.world.run(seconds)
+        self._held = None
+        # What stood still in the middle of an event ends that first.
+        self.pause(WAKING)
+        for number, event in held:
+            self.world.put_back(number, event)
+
+    def holds(self, number: int, event: Event) -> bool:
+        """An event is due; does it have to wait?"""
+        if self._held is not None:
+            self._held.append((number, event))
+        elif self.paused:
+            self.world.put_back(number, event)
+        else:
+            return False
+        return True
 
     @property
     def paused(self) -> bool:
@@ -143,11 +170,14 @@ class World:
             process = event.process
             if event.cancelled or (process is not None and not process.alive):
                 continue
-            if process is not None and process.paused_until > self.now:
-                heapq.heappush(self._queue, (process.paused_until, number, event))
-            else:
+            if process is None or not process.holds(number, event):
                 self._run(event)
         return True
+
+    def put_back(self, number: int, event: Event) -> None:
+        """An event of a process that is paused comes when that is over."""
+        assert event.process is not None
+        heapq.heappush(self._queue, (max(event.process.paused_until, self.now), number, event))
 
     def _run(self, event: Event) -> None:
         self.events += 1

@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 
 from tests.simulation import faults
 from tests.simulation.cluster.faults import BYTES_CARRIED, CutOf, OfNode
+from tests.simulation.ha import lock_faults
 from tests.simulation.ha.group import Group
+from tests.simulation.ha.lock_faults import AnswersLost, AtChange, LockFault, LocksCutOff, LocksDown, SessionEnds
 from tests.simulation.ha.node import HaNode, Standstill
 from tests.simulation.network import TO_BROKER, TO_CLIENT, Cut
 from tests.simulation.world import Process, World
@@ -105,7 +107,7 @@ class SlowLoad:
     seconds: float
 
 
-HaFault = OfNode | HeldUp | WaiterHeldUp | LockLost | PowerCut | AllKilled | Blocked | FullFolder | SlowLoad
+HaFault = OfNode | HeldUp | WaiterHeldUp | LockLost | PowerCut | AllKilled | Blocked | FullFolder | SlowLoad | LockFault
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,6 +258,9 @@ def _begin(fault: HaFault, world: World, group: Group, clients: Sequence[Process
             world.schedule(fault.seconds, group.limit, None)
         case SlowLoad():
             group.nodes[fault.broker].load_seconds = fault.seconds
+        case SessionEnds() | LocksDown() | LocksCutOff() | AnswersLost() | AtChange():
+            assert group.locks is not None
+            lock_faults.begin(fault, world, group.locks, group.fabric, group.nodes, node)
 
 
 def _active(group: Group) -> HaNode:

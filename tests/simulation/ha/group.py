@@ -11,6 +11,7 @@ from mqclient.wire.primitives import TransportConfiguration
 from tests.simulation.ha.fabric import GroupFabric
 from tests.simulation.ha.folder import FolderView, FolderWatch, JudgedWriter
 from tests.simulation.ha.ledger import HaLedger
+from tests.simulation.ha.lock_service import LockService
 from tests.simulation.ha.node import HaNode
 from tests.simulation.ha.plan import HaPlan
 from tests.simulation.policies import Plan
@@ -42,6 +43,8 @@ class Group:
         self.nodes: list[HaNode] = [self.make_node(number) for number in range(plan.brokers)]
         self.voters: list[HaNode] = []
         """Further brokers of the cluster."""
+        self.locks: LockService | None = None
+        """The service that says who gets the next sequence, where there is one."""
         self.fronts = [self.nodes[0]]
         """The broker that became active last."""
 
@@ -55,6 +58,8 @@ class Group:
 
     def heal(self) -> None:
         self.fabric.heal()
+        if self.locks is not None:
+            self.locks.heal()
         self.limit(None)
         for node in self.machines:
             node.heal()

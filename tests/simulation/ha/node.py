@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mqbroker.config.model.configuration import Configuration
+from mqbroker.ha.locks.proof import LockProof
 from mqbroker.messaging.ports import Clock
 from mqbroker.messaging.queues.queue import Queue
 from mqbroker.node.activation import Activation, Surroundings, make_activation
@@ -23,19 +24,18 @@ from mqbroker.storage.files.filestore import FileStore
 from mqclient.core.runtime import Runtime
 from tests.simulation.broker import BrokerNode
 from tests.simulation.cluster.fabric import FabricRuntime, HostProcess
+from tests.simulation.ha.lock_service import SimulatedLockManager
 from tests.simulation.model import Ledger
 from tests.simulation.world import Process
 from tests.support.disk import SimulatedDisk
 from tests.support.diskwriter import WriterInTurns
+from tests.support.locks import LockWorker
 
 if TYPE_CHECKING:
     from tests.simulation.ha.group import Group
 
 INTERNAL = ("$.artemis.internal", "activemq.notifications", "notif.", "activemq.management")
 """Beginnings of the addresses and queues by which brokers talk to each other."""
-
-WAKING = 1e-6
-"""Seconds."""
 
 
 @dataclass(slots=True)
@@ -74,6 +74,8 @@ class HaNode(BrokerNode):
         """Does it stand still in the middle of an event?"""
         self.has_served = False
         """Has its process been active?"""
+        self.lock_manager: SimulatedLockManager | None = None
+        """Of the present process, where there is a lock service."""
 
     # --- what it is made of
 
@@ -106,9 +108,18 @@ class HaNode(BrokerNode):
             lambda name: open_side(configuration, name, Path("/"), self.make_runtime()),
             nullcontext(),
             lambda function: process.call_later(0.0, function),
+            locks=self._lock_proof(process),
         )
         self.activation = make_activation(configuration, outside)
         return replace(super()._parts(process), activation=self.activation)
+
+    def _lock_proof(self, process: Process) -> LockProof | None:
+        service = self.group.locks
+        if service is None or self.number >= self.group.plan.brokers:
+            return None
+        self.lock_manager = SimulatedLockManager(service, process, self.name)
+        worker = LockWorker(process, lambda: 0.0001)
+        return LockProof(self.lock_manager, worker, lambda function: process.call_later(0.0, function), process)
 
     def _clustering(self) -> Clustering | None:
         return self.life.active.others.clustering if self.serves else None
@@ -183,12 +194,11 @@ class HaNode(BrokerNode):
         process = self.process
         self.world.note(f"{process.name} stands still for {seconds:.3f} s")
         self.stands_still_until = max(self.stands_still_until, self.world.now + seconds)
-        # What stood still in the middle of an event ends that first.
-        process.pause(seconds + WAKING if in_the_middle else seconds)
+        process.pause(seconds)
         if not in_the_middle:
             return
         self._in_the_middle = True
-        self.world.run(seconds)
+        process.stand_still(seconds)
         if process is self.process:
             self._in_the_middle = False
         self.world.note(f"{process.name} {'goes on' if process.alive else 'is no more'}")

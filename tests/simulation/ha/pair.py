@@ -21,6 +21,7 @@ from mqbroker.storage.mirror.roots import Roots
 from tests.simulation.broker import BrokerNode
 from tests.simulation.ha.group import Group
 from tests.simulation.ha.ledger import HaLedger
+from tests.simulation.ha.lock_service import LockService
 from tests.simulation.ha.node import HaNode
 from tests.simulation.ha.plan import HaPlan
 from tests.simulation.ha.process_disk import ProcessDisk
@@ -93,6 +94,7 @@ class PairGroup(Group):
         self._lagging: dict[int, tuple[int, float]] = {}
         """By number: the ticket that waits for the replica, and since when."""
         super().__init__(world, plan, ledger, settings)
+        self.locks = LockService(world, self.fabric.held) if plan.locks else None
         self.fabric.kernels_accept = True
         kinds = [JavaVoter] * plan.java_voters + [Voter] * (plan.voters - plan.java_voters)
         self.voters = [kind(self, plan.brokers + number, HaLedger()) for number, kind in enumerate(kinds)]
@@ -123,7 +125,8 @@ class PairGroup(Group):
         return not isinstance(activation, ReplicationActivation) or activation.primary is not None
 
     def may_fail(self, node: HaNode, reason: str) -> bool:
-        return False
+        """An active broker whose lock is lost stops."""
+        return node.lock_manager is not None and node.lock_manager.was_lost and "lock" in reason
 
     # --- faults
 
@@ -193,7 +196,7 @@ class PairGroup(Group):
 
     def _is_alone(self) -> bool:
         """Does one of the copies know no voters yet?"""
-        return not all(kept_voters(self.disk_of(node), STORE) for node in self.nodes)
+        return not self.plan.locks and not all(kept_voters(self.disk_of(node), STORE) for node in self.nodes)
 
     # --- what clients and checks see
 

@@ -6,6 +6,7 @@ import random
 
 from tests.simulation import faults
 from tests.simulation.cluster.faults import BYTES_CARRIED, CutOf, OfNode
+from tests.simulation.ha import lock_faults
 from tests.simulation.ha.faults import (
     ACTIVE,
     FAULTS_FROM,
@@ -34,6 +35,8 @@ def draw(rng: random.Random, plan: HaPlan) -> HaSchedule:
     """Many faults, or one that is not disturbed by others."""
     machines = plan.brokers + plan.voters
     if rng.random() < 0.4:
+        if plan.locks and rng.random() < 0.5:
+            return HaSchedule(_without_locks(rng))
         return HaSchedule(_disaster(rng, machines))
     timed: list[HaFault] = [end_of_active(rng) for _ in range(rng.choice((0, 1, 1, 2)))]
     timed += [_held_up(rng) for _ in range(rng.choice((0, 0, 1)))]
@@ -49,6 +52,8 @@ def draw(rng: random.Random, plan: HaPlan) -> HaSchedule:
     timed += [draw_blocked(rng, machines, PAIR_HELD_UP_MAX) for _ in range(rng.choice((0, 0, 1)))]
     if rng.random() < 0.3:
         timed += _isolated(rng, machines)
+    if plan.locks:
+        timed += [lock_faults.draw(rng, _time(rng), PAIR_HELD_UP_MAX) for _ in range(rng.choice((1, 2, 2, 3)))]
     cuts = [
         CutOf(
             rng.randrange(machines),
@@ -61,6 +66,8 @@ def draw(rng: random.Random, plan: HaPlan) -> HaSchedule:
 
 def may_split(plan: HaPlan, schedule: HaSchedule) -> bool:
     """May two brokers be active, since they are a pair alone that is cut or fails twice, or since voters remember nothing?"""
+    if plan.locks:
+        return False
     if plan.java_voters:
         return True
     return not plan.voters and (bool(schedule.cuts) or len(schedule.timed) > 1 or any(map(_cuts, schedule.timed)))
@@ -96,6 +103,13 @@ def _disaster(rng: random.Random, machines: int) -> list[HaFault]:
             return [PowerCut(_time(rng))]
         case _:
             return _one_after_the_other(rng)
+
+
+def _without_locks(rng: random.Random) -> list[HaFault]:
+    """The active broker or its replica ends, and the lock service fails one of them meanwhile."""
+    at = _time(rng)
+    first = OfNode(rng.choice((ACTIVE, ACTIVE, 0, 1)), faults.Crash(at, rng.random() < 0.5, rng.uniform(0.5, 6.0)))
+    return [first, lock_faults.draw(rng, max(at + rng.uniform(-0.5, 2.0), 0.0), PAIR_HELD_UP_MAX)]
 
 
 def _one_after_the_other(rng: random.Random) -> list[HaFault]:

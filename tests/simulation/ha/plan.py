@@ -5,7 +5,12 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, replace
 
-from mqbroker.config.model.cluster import ClusterConnectionConfiguration, ReplicationConfiguration, SharedStoreConfiguration
+from mqbroker.config.model.cluster import (
+    ClusterConnectionConfiguration,
+    LockManagerConfiguration,
+    ReplicationConfiguration,
+    SharedStoreConfiguration,
+)
 from mqbroker.config.model.configuration import Configuration
 from mqclient.urls import TransportUri
 from tests.simulation import settings
@@ -71,9 +76,21 @@ class HaPlan:
         java = rng.choice((1, voters)) if voters and rng.random() < 0.2 else 0
         return HaPlan((primary, backup), skews, retry_interval, voters, java)
 
+    def with_locks(self) -> HaPlan:
+        """The same pair, with the lock service of :mod:`tests.simulation.ha.lock_service` instead of voters."""
+        manager = LockManagerConfiguration("the simulated one")
+        policies = tuple(replace(each, manager=manager) for each in self.policies if isinstance(each, ReplicationConfiguration))
+        return replace(self, policies=policies, skews=self.skews[: self.brokers], voters=0, java_voters=0)
+
     @property
     def replicated(self) -> bool:
         return isinstance(self.policies[0], ReplicationConfiguration)
+
+    @property
+    def locks(self) -> bool:
+        """Does a lock manager say who gets the next sequence?"""
+        policy = self.policies[0]
+        return isinstance(policy, ReplicationConfiguration) and policy.manager is not None
 
     @property
     def brokers(self) -> int:

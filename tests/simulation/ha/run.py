@@ -59,7 +59,10 @@ class HaSimulation:
 
     def _draw_plan(self) -> HaPlan:
         rng = self.world.generator("group plan")
-        return HaPlan.draw_pair(rng) if is_of_pairs(self.world.seed) else HaPlan.draw(rng)
+        if not is_of_pairs(self.world.seed):
+            return HaPlan.draw(rng)
+        plan = HaPlan.draw_pair(rng)
+        return plan.with_locks() if has_locks(self.world.seed) else plan
 
     def _draw_faults(self) -> faults.HaSchedule:
         rng, plan = self.world.generator("group faults"), self.plan
@@ -253,6 +256,11 @@ class HaSimulation:
 def is_of_pairs(seed: int) -> bool:
     """Does a seed give a pair that replicates?  The others give brokers that share a store."""
     return random.Random(f"{seed}/kind of group").random() < 0.5
+
+
+def has_locks(seed: int) -> bool:
+    """Does a lock manager prove who of a pair may be active?"""
+    return is_of_pairs(seed) and random.Random(f"{seed}/lock manager").random() < 0.35
 
 
 def simulate_ha(seed: int) -> Result:

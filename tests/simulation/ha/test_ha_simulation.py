@@ -9,20 +9,23 @@ from typing import get_args
 from mqbroker.process.forms import running_form
 from tests.simulation import faults, plants
 from tests.simulation.ha.faults import AllKilled, Blocked, FullFolder, HeldUp, LockLost, PowerCut, SlowLoad, WaiterHeldUp
-from tests.simulation.ha.run import is_of_pairs, simulate_ha
+from tests.simulation.ha.lock_faults import LockFault
+from tests.simulation.ha.run import has_locks, is_of_pairs, simulate_ha
 from tests.simulation.many import run_many
-from tests.simulation.plants import HA_PLANTS, PAIR_PLANTS, Plant
+from tests.simulation.plants import HA_PLANTS, LOCK_PLANTS, PAIR_PLANTS, Plant
 
 SEEDS = range(1, 101)
 PLANT_SEEDS = range(1, 601)
 """As many as give 300 of each kind."""
 FIRST = 4
 """Some plants are found by one of so many: sooner than other processes begin."""
-REPLAYED = {False: next(seed for seed in SEEDS if not is_of_pairs(seed)), True: next(seed for seed in SEEDS if is_of_pairs(seed))}
+REPLAYED = [next(seed for seed in SEEDS if kind(seed)) for kind in (lambda seed: not is_of_pairs(seed), is_of_pairs, has_locks)]
 OF_THE_GROUP = (AllKilled, Blocked, FullFolder, HeldUp, LockLost, PowerCut, SlowLoad, WaiterHeldUp)
 NOT_HERE = (faults.ClockStep, faults.Damage, faults.FillingDisk)
 """What one broker alone is enough for; clocks of the brokers are wrong all the time instead."""
-FAULTS = sorted({kind.__name__ for kind in (*OF_THE_GROUP, *get_args(faults.Fault)) if kind not in NOT_HERE} | {"Cut"})
+FAULTS = sorted(
+    {kind.__name__ for kind in (*OF_THE_GROUP, *get_args(LockFault), *get_args(faults.Fault)) if kind not in NOT_HERE} | {"Cut"}
+)
 
 
 class HaSimulationTests(unittest.TestCase):
@@ -41,6 +44,9 @@ class HaSimulationTests(unittest.TestCase):
     def test_every_planted_fault_of_pairs_that_replicate_is_found(self) -> None:
         self.look_for(PAIR_PLANTS, [seed for seed in PLANT_SEEDS if is_of_pairs(seed)])
 
+    def test_every_planted_fault_of_pairs_with_a_lock_manager_is_found(self) -> None:
+        self.look_for(LOCK_PLANTS, [seed for seed in PLANT_SEEDS if has_locks(seed)])
+
     def look_for(self, known: Mapping[str, Plant | None], seeds: Sequence[int]) -> None:
         for name, plant in known.items():
             if plant is None or (running_form() != "pure" and plants.is_compiled(plant)):
@@ -56,7 +62,7 @@ class HaSimulationTests(unittest.TestCase):
                 self.assertIn(f"--ha --seed {outcome.seed} --verbose --plant {name}", outcome.report)
 
     def test_a_seed_replays(self) -> None:
-        for seed in REPLAYED.values():
+        for seed in REPLAYED:
             with self.subTest(seed=seed):
                 first, second = simulate_ha(seed), simulate_ha(seed)
                 self.assertEqual(first.log, second.log)

@@ -54,7 +54,7 @@ class Claim(NamedTuple):
 class Claims:
     """What one broker asks of ``manager``.  ``lost(reason)`` is told when the locks are lost; not any more once the manager was stopped.
 
-    Every method may raise what the manager raises.
+    Every method may raise what the manager raises, but for :meth:`release`.
     """
 
     def __init__(self, manager: LockManager, lost: Callable[[str], object]) -> None:
@@ -108,8 +108,13 @@ class Claims:
         return self._manager.change_number(name, -sequence, sequence) or self._manager.number(name) == sequence
 
     def release(self, name: str) -> None:
-        if self._start is not None:
+        """A lock that cannot be released ends with its connection; the next claim connects again.  Never raises."""
+        if self._start is None:
+            return
+        try:
             self._manager.unlock(name)
+        except Exception:  # the operator's code may raise anything
+            self.stop()
 
 
 def _stale(name: str, number: int, sequence: int) -> str:

@@ -118,15 +118,7 @@ class LockProof:
             done()
             return
         finish = AtLatest(self._clock, RELEASE_SECONDS, done)
-
-        def released(_: None, error: Exception | None) -> None:
-            if error is not None:
-                # With its connection the lock ends, too.
-                self._run(self._claims.stop, lambda _, error: finish())
-            else:
-                finish()
-
-        self._run(partial(self._claims.release, name), released)
+        self._run(partial(self._claims.release, name), lambda _, error: finish())
 
     def close(self) -> None:
         """Release the lock, and disconnect; :meth:`open` connects again."""

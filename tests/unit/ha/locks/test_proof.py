@@ -8,6 +8,7 @@ from twisted.logger import capturedLogs, formatEvent
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.ha.locks.claims import Claim, Verdict
+from mqbroker.ha.locks.contract import UnavailableError
 from mqbroker.ha.locks.proof import AGAIN_SECONDS, RELEASE_SECONDS, LockProof
 from tests.support.clock import FakeClock
 from tests.support.locks import LockService, LockWorker, MemoryLockManager
@@ -93,6 +94,23 @@ class ProofTests(SynchronousTestCase):
         self.proof.release(lambda: self.told.append("released"))
         self.worker.run()
         self.assertEqual((self.told, self.service.holders), (["released"], {}))
+
+    def test_a_claim_after_a_lock_that_could_not_be_released_keeps_its_connection(self) -> None:
+        self.claim()
+        unlock = self.manager.unlock
+
+        def unlock_fails(name: str) -> None:
+            self.manager.unlock = unlock  # type: ignore[method-assign]
+            raise UnavailableError("no answer")
+
+        self.manager.unlock = unlock_fails  # type: ignore[method-assign]
+        self.proof.release()
+        self.proof.claim("n", 2, self.told.append)
+        self.worker.run()
+        self.assertIs(self.told.pop().verdict, Verdict.CLAIMED)
+        self.proof.commit(2, self.told.append)
+        self.worker.run()
+        self.assertEqual((self.told, self.service.numbers), ([True], {"n": 2}))
 
     def test_a_release_that_hangs_is_not_waited_for_without_end(self) -> None:
         self.claim()
