@@ -78,6 +78,12 @@ PLANTS = {
         "for known in ():",
         ("was stored twice", "was in its queue", "was sent to", "would be stored", "would be forgotten", "would be back in"),
     ),
+    "looked-up-commit-is-not-taken": Plant(
+        "mqclient.core.once.outcomes:_Claims.claim",
+        "for each in ids:",
+        "for each in ids[1:]:",
+        (*LOST, *WOULD_BE_LOST, "it is not known what became"),
+    ),
     "half-an-upload-stays": Plant(
         "mqbroker.server.session.sends:SessionSends.close",
         "self._abandon_upload()",
@@ -407,7 +413,7 @@ LOCK_PLANTS = {
         "mqbroker.ha.proof.seeking:Seeker._commit",
         "if self._locks is None:",
         "if True:",
-        ("has acted at", *LOST, *WOULD_BE_LOST),
+        ("has acted at", "are active", *LOST, *WOULD_BE_LOST),
     ),
 }
 """Those of pairs with a lock manager."""
@@ -424,6 +430,18 @@ UNIT_PLANTS = {
         "if value is None:",
         "if False:",
         unit_test="tests.unit.messaging.filters.test_values",
+    ),
+    "repeated-send-goes-to-another-node": Plant(
+        "mqclient.core.factories.one_node:OneNode.check",
+        "if holding and self._node_id is not None and found != self._node_id:",
+        "if False:",
+        unit_test="tests.unit.mqclient.core.factories.test_one_node",
+    ),
+    "late-commit-is-taken": Plant(
+        "mqbroker.messaging.delivery.settlement:Settlement._refuse_failed",
+        "if any(duplicate_id in cache for cache, duplicate_id in transaction.duplicate_ids):",
+        "if False:",
+        unit_test="tests.unit.messaging.routing.test_duplicates_sent",
     ),
     "newest-duplicate-id-dropped": Plant(
         "mqbroker.messaging.routing.duplicates:DuplicateIdCache._drop_oldest",

@@ -70,6 +70,8 @@ class Plan:
     id_cache: int = ID_CACHE
     """How many duplicate ids an address remembers."""
 
+    once: bool = False
+    """Do clients with exactlyOnce work here, who need that more ids are remembered than come?"""
     graceful_ms: int = -1
     """How long an orderly stop waits for clients to leave by themselves; -1: it does not."""
 
@@ -105,7 +107,7 @@ class Plan:
             attempts=rng.choice((2, 3, 5)),
             page_bytes=rng.choice((1000, 1500, 4000)),
             journal_bytes=rng.choice((4 * 1024, 8 * 1024)),
-            id_cache=rng.choice((ID_CACHE, 10, 16)),
+            id_cache=rng.choice((ID_CACHE, 10, 16) if not self.once else (ID_CACHE,) * 3),
             graceful_ms=rng.choice((-1, 0, 300)),
         )
 

@@ -100,6 +100,10 @@ class Receiver(Actor):
         self._refused = (0, 0)
         """Id of the message that waited although nothing was received, and how often that was seen."""
 
+    def has_company(self) -> None:
+        """Another actor consumes from the queue, too."""
+        self._alone = False
+
     async def work(self) -> None:
         while not self.is_over():
             try:
@@ -273,8 +277,8 @@ class TransactedReceiver(Receiver):
     With ``forward_to`` it sends a message on for each one, in the same transaction.
     """
 
-    def __init__(self, simulation: Simulation, name: str, queue: str, alone: bool, forward_to: str | None = None) -> None:
-        super().__init__(simulation, name, queue, alone)
+    def __init__(self, simulation: Simulation, name: str, queue: str, alone: bool, forward_to: str | None = None, **settings: Any) -> None:
+        super().__init__(simulation, name, queue, alone, **settings)
         self.session_options = {"auto_commit_sends": False, "auto_commit_acks": False}
         self._forward_to = forward_to
         self._number = 0

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import gc
 import hashlib
+import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from twisted.logger import ILogObserver, LogEvent, LogLevel, formatEvent, globalLogPublisher
@@ -16,7 +17,7 @@ from mqbroker.server.transport.liveness import CONNECTION_TTL_MS
 from mqbroker.storage.files.filestore import FileStore
 from mqclient.wire.primitives import TransportConfiguration
 from mqclient.xa import Xid
-from tests.simulation import balances, faults, groups, limits
+from tests.simulation import balances, faults, groups, limits, once
 from tests.simulation.administrator import Administrator
 from tests.simulation.branches import BranchWorker
 from tests.simulation.broker import BrokerNode
@@ -266,7 +267,17 @@ class Simulation:
                 self.actors.append(kind(self, f"{WORDS[kind]}-archive{number}", ARCHIVE))
         if rng.random() < 0.2:
             self.actors.append(ValueKeeper(self, "values"))
+        if works_once(self.world.seed):
+            self._people_once()
         self._deaths()
+
+    def _people_once(self) -> None:
+        """Clients with exactlyOnce, beside the others."""
+        rng = self.world.generator("people with exactlyOnce")
+        self.broker.plan = replace(self.broker.plan, once=True)
+        # What was damaged may be ids.
+        self.schedule.timed[:] = [fault for fault in self.schedule.timed if not isinstance(fault, faults.Damage)]
+        self.actors += once.people(self, rng, ("orders", "jobs", "news"), (("orders", "shipped"), ("jobs", None), ("news.mail", "shipped")))
 
     def _deaths(self) -> None:
         """Some clients end in the middle of their work."""
@@ -356,6 +367,11 @@ def take_apart(simulation: object) -> None:
     vars(simulation).clear()
     while gc.collect():
         pass
+
+
+def works_once(seed: int) -> bool:
+    """Do clients with exactlyOnce work in the run of this seed?"""
+    return random.Random(f"{seed}/exactly once").random() < 0.3
 
 
 def simulate(seed: int, store_class: type[FileStore] = FileStore) -> Result:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from mqbroker.server.transport.liveness import CONNECTION_TTL_MS
 from mqclient.wire.primitives import TransportConfiguration
 from mqclient.xa import Xid
+from tests.simulation import once
 from tests.simulation.branches import SOURCE
 from tests.simulation.cluster.fabric import FabricRuntime
 from tests.simulation.copies import Copies
@@ -25,7 +27,7 @@ from tests.simulation.loose import LooseReceiver
 from tests.simulation.policies import Plan
 from tests.simulation.reading import ReadingLedger
 from tests.simulation.receivers import AcknowledgingReceiver, Drain, TransactedReceiver
-from tests.simulation.run import Result, judged_run
+from tests.simulation.run import Result, judged_run, works_once
 from tests.simulation.workload import Actor, AsynchronousSender, BlockingSender, TransactedSender
 from tests.simulation.world import Process, World
 
@@ -50,7 +52,7 @@ class HaSimulation:
         self.ledger = HaLedger()
         self.schedule = schedule or self._draw_faults()
         self.quiet_from = faults.PAIR_HEALED_AT if self.plan.replicated else faults.HEALED_AT
-        self.group = self._make_group(Plan.draw(self.world.generator("plan")))
+        self.group = self._make_group(replace(Plan.draw(self.world.generator("plan")), once=works_once(seed)))
         self.actors: list[Actor] = []
         self.reading = ReadingLedger(self)  # type: ignore[arg-type]
         self.copies = self._make_copies()
@@ -230,9 +232,12 @@ class HaSimulation:
                 self.actors.append(self._receiver(rng.randrange(4), f"{queue}-receiver{number}", queue, alone))
         if branches:
             self.actors.append(HaBranchWorker(self, "branches"))  # type: ignore[arg-type]
+        once_rng = self.world.generator("people with exactlyOnce")
+        if works_once(self.world.seed):
+            self.actors += once.people(self, once_rng, ADDRESSES, (("orders", "shipped"), ("jobs", None), ("news.mail", None)))
         for actor in self.actors:
-            actor.settings.initial_connect_attempts = rng.choice((1, 5))
-            if actor.settings.reconnect_attempts < 0:
+            actor.settings.initial_connect_attempts = (once_rng if actor.settings.exactly_once else rng).choice((1, 5))
+            if actor.settings.reconnect_attempts < 0 and not actor.settings.exactly_once:
                 # A session that never gives up tries the pair that it was told of, and nobody of whom it was not told yet.
                 actor.settings.reconnect_attempts = RECONNECT_ATTEMPTS
         self._deaths()

@@ -53,6 +53,15 @@ class DuplicateTests(SynchronousTestCase):
         with self.assertRaises(DuplicateIdRejectedError):
             self.bench.messaging.settlement.commit(transaction, self.bench.context)
 
+    def test_a_commit_is_refused_whose_id_was_taken_since_its_message_was_sent(self) -> None:
+        late = Transaction()
+        self._send("a", transaction=late)
+        self._send("a")
+        with self.assertRaises(DuplicateIdRejectedError):
+            self.bench.messaging.settlement.commit(late, self.bench.context)
+        self.bench.turn()
+        self.assertEqual(self.queue.message_count, 1)
+
     def test_ids_of_a_transaction_count_from_its_commit(self) -> None:
         transaction = Transaction()
         self._send("a", transaction=transaction)

@@ -6,7 +6,8 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqclient.core.api import FailoverEvent
+from mqclient.core.api import FailoverEvent, LocatorSettings, TransportConfiguration
+from mqclient.core.connection.reconnect import Attempts
 from mqclient.errors import (
     ConnectionTimedOutError,
     MQError,
@@ -14,10 +15,12 @@ from mqclient.errors import (
     ObjectClosedError,
     UnblockedError,
 )
+from mqclient.protocol.topology import Topology
 from mqclient.wire.packets import (
     Acknowledge,
     AddMetadataV2,
     CheckForFailover,
+    ClusterTopologyV4,
     CreateSession,
     CreateSessionV2,
     ExceptionResponse,
@@ -312,3 +315,22 @@ class ReconnectTests(FailoverTestCase):
         self.cut()
         self.assertEqual(len(self.world.runtime.failures), 2)
         self.world.finish(self.session.queue_query("q"))
+
+
+class CandidateTests(SynchronousTestCase):
+    """The places of a round, for a client that is connected to the first of three that its application names."""
+
+    def candidates(self, **settings: Any) -> list[str]:
+        places = [TransportConfiguration(name, "netty", (("host", name), ("port", "61616"))) for name in ("a", "b", "c")]
+        attempts = Attempts(LocatorSettings(reconnect_attempts=-1, **settings), lambda: places[:1], lambda: places, Topology())
+        attempts.topology_received(ClusterTopologyV4(False, NODE_ID, 1, last=True), places[0])
+        attempts.succeeded(places[0])
+        attempts.begin_reconnect()
+        return [each.name for each in attempts.candidates()]
+
+    def test_a_node_is_looked_for_at_the_places_that_it_was_announced_at(self) -> None:
+        self.assertEqual(self.candidates(), ["a"])
+
+    def test_with_exactly_once_a_node_may_be_at_any_place_that_the_application_names(self) -> None:
+        # Its backup may have taken over before anybody announced it; a place is asked for the node before anything is sent there.
+        self.assertEqual(self.candidates(exactly_once=True), ["a", "b", "c"])

@@ -57,6 +57,9 @@ class Attempts:
         # The node may live elsewhere by now, as another connection of the locator has heard.
         found += [each for each in self._of_node(self.node_id) if not any(same_place(each, known) for known in found)]
         found += [self._previous, self._initial]
+        if self._settings.exactly_once and self.node_id is not None:
+            # Nobody but this node knows what became of the work, and its backup may have taken over before it was announced.
+            found += self._own()
         return _distinct([connector for connector in found if connector is not None])
 
     def failed(self) -> float | None:
