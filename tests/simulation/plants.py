@@ -418,6 +418,17 @@ LOCK_PLANTS = {
 }
 """Those of pairs with a lock manager."""
 
+NETWORK_PLANTS = {
+    "": None,
+    "silence-taken-for-an-answer": Plant(
+        "mqbroker.ha.network_check.monitor:NetworkCheck._found_silence",
+        "self._found(isolated=True)",
+        "self._found(isolated=False)",
+        ("its network check has had no answer",),
+    ),
+}
+"""Those of brokers with a network check."""
+
 UNIT_PLANTS = {
     "group-of-nobody": Plant(
         "mqbroker.messaging.queues.groups:MessageGroups._choose",
@@ -537,7 +548,17 @@ def planted(name: str) -> Iterator[None]:
 
 def put(name: str) -> Callable[[], object]:
     """Change the code; returns what changes it back."""
-    plant = {**PLANTS, **STOP_PLANTS, **LATE_PLANTS, **CLUSTER_PLANTS, **HA_PLANTS, **PAIR_PLANTS, **LOCK_PLANTS, **UNIT_PLANTS}[name]
+    plant = {
+        **PLANTS,
+        **STOP_PLANTS,
+        **LATE_PLANTS,
+        **CLUSTER_PLANTS,
+        **HA_PLANTS,
+        **PAIR_PLANTS,
+        **LOCK_PLANTS,
+        **NETWORK_PLANTS,
+        **UNIT_PLANTS,
+    }[name]
     if plant is None:
         return lambda: None
     owner, attribute, function = _find(plant.function)

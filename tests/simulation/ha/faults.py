@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 
 from tests.simulation import faults
 from tests.simulation.cluster.faults import BYTES_CARRIED, CutOf, OfNode
-from tests.simulation.ha import lock_faults
+from tests.simulation.ha import lock_faults, router
 from tests.simulation.ha.group import Group
 from tests.simulation.ha.lock_faults import AnswersLost, AtChange, LockFault, LocksCutOff, LocksDown, SessionEnds
 from tests.simulation.ha.node import HaNode, Standstill
+from tests.simulation.ha.router import Isolated
 from tests.simulation.network import TO_BROKER, TO_CLIENT, Cut
 from tests.simulation.world import Process, World
 
@@ -107,7 +108,7 @@ class SlowLoad:
     seconds: float
 
 
-HaFault = OfNode | HeldUp | WaiterHeldUp | LockLost | PowerCut | AllKilled | Blocked | FullFolder | SlowLoad | LockFault
+HaFault = OfNode | HeldUp | WaiterHeldUp | LockLost | PowerCut | AllKilled | Blocked | FullFolder | SlowLoad | LockFault | Isolated
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,6 +259,8 @@ def _begin(fault: HaFault, world: World, group: Group, clients: Sequence[Process
             world.schedule(fault.seconds, group.limit, None)
         case SlowLoad():
             group.nodes[fault.broker].load_seconds = fault.seconds
+        case Isolated():
+            router.begin(fault, group)
         case SessionEnds() | LocksDown() | LocksCutOff() | AnswersLost() | AtChange():
             assert group.locks is not None
             lock_faults.begin(fault, world, group.locks, group.fabric, group.nodes, node)

@@ -14,6 +14,7 @@ from tests.simulation.ha.ledger import HaLedger
 from tests.simulation.ha.lock_service import LockService
 from tests.simulation.ha.node import HaNode
 from tests.simulation.ha.plan import HaPlan
+from tests.simulation.ha.router import LOOKED_AT_EVERY, Router, problems
 from tests.simulation.policies import Plan
 from tests.simulation.world import Process, World
 from tests.support.disk import SimulatedDisk
@@ -45,12 +46,25 @@ class Group:
         """Further brokers of the cluster."""
         self.locks: LockService | None = None
         """The service that says who gets the next sequence, where there is one."""
+        self.router: Router | None = None
+        """What the network checks ask, where there are some."""
         self.fronts = [self.nodes[0]]
         """The broker that became active last."""
 
     @property
     def machines(self) -> list[HaNode]:
         return [*self.nodes, *self.voters]
+
+    def check_networks(self) -> None:
+        """All brokers that take each other's place have a network check."""
+        self.router = Router(self.world)
+        self.world.watch(self._look_at_networks)
+
+    def _look_at_networks(self) -> int:
+        assert self.router is not None
+        for problem in problems(self.router, self.nodes, self.world.now):
+            self.world.violation(problem)
+        return LOOKED_AT_EVERY
 
     def start(self) -> None:
         for node in self.world.generator("starts").sample(self.machines, len(self.machines)):
@@ -60,6 +74,8 @@ class Group:
         self.fabric.heal()
         if self.locks is not None:
             self.locks.heal()
+        if self.router is not None:
+            self.router.heal()
         self.limit(None)
         for node in self.machines:
             node.heal()

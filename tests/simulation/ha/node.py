@@ -99,7 +99,8 @@ class HaNode(BrokerNode):
         return FabricRuntime(self.process, self.group.fabric)
 
     def _parts(self, process: Process) -> Parts:
-        configuration = self.configuration()
+        configuration, router = self.configuration(), self.group.router
+        network = None if router is None or self.number >= self.group.plan.brokers else router.check_of(process, self.name)
         presence = ClusterPresence(configuration, Path("/"), self.make_runtime, self._clustering)
         outside = Surroundings(
             process,
@@ -108,10 +109,11 @@ class HaNode(BrokerNode):
             lambda name: open_side(configuration, name, Path("/"), self.make_runtime()),
             nullcontext(),
             lambda function: process.call_later(0.0, function),
-            locks=self._lock_proof(process),
+            None if network is None else network.look,
+            self._lock_proof(process),
         )
         self.activation = make_activation(configuration, outside)
-        return replace(super()._parts(process), activation=self.activation)
+        return replace(super()._parts(process), activation=self.activation, network=network)
 
     def _lock_proof(self, process: Process) -> LockProof | None:
         service = self.group.locks

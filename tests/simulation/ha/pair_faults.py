@@ -25,6 +25,7 @@ from tests.simulation.ha.faults import (
     of_one,
 )
 from tests.simulation.ha.plan import HaPlan
+from tests.simulation.ha.router import Isolated
 from tests.simulation.network import TO_BROKER, TO_CLIENT, Cut
 
 HELD_UP_IN = ("-", "-", "-", "write", "sync", "read", "rename", "remove", "")
@@ -76,7 +77,7 @@ def may_split(plan: HaPlan, schedule: HaSchedule) -> bool:
 def _cuts(fault: HaFault) -> bool:
     """Do the brokers not hear of each other for a while, although both are there?"""
     single = fault.fault if isinstance(fault, OfNode) else fault
-    return isinstance(single, Blocked | HeldUp | SlowLoad | faults.Pause | faults.SlowNetwork | faults.SlowDisk)
+    return isinstance(single, Blocked | HeldUp | Isolated | SlowLoad | faults.Pause | faults.SlowNetwork | faults.SlowDisk)
 
 
 def _time(rng: random.Random) -> float:

@@ -14,7 +14,7 @@ from tests.simulation import once
 from tests.simulation.branches import SOURCE
 from tests.simulation.cluster.fabric import FabricRuntime
 from tests.simulation.copies import Copies
-from tests.simulation.ha import faults, pair_faults
+from tests.simulation.ha import faults, pair_faults, router
 from tests.simulation.ha.actors import HaBranchWorker
 from tests.simulation.ha.fabric import GroupFabric
 from tests.simulation.ha.group import Group, SharedStoreGroup
@@ -53,6 +53,8 @@ class HaSimulation:
         self.schedule = schedule or self._draw_faults()
         self.quiet_from = faults.PAIR_HEALED_AT if self.plan.replicated else faults.HEALED_AT
         self.group = self._make_group(replace(Plan.draw(self.world.generator("plan")), once=works_once(seed)))
+        if checks_networks(seed):
+            self.group.check_networks()
         self.actors: list[Actor] = []
         self.reading = ReadingLedger(self)  # type: ignore[arg-type]
         self.copies = self._make_copies()
@@ -68,7 +70,12 @@ class HaSimulation:
 
     def _draw_faults(self) -> faults.HaSchedule:
         rng, plan = self.world.generator("group faults"), self.plan
-        return pair_faults.draw(rng, plan) if plan.replicated else faults.draw(rng, plan.brokers)
+        schedule = pair_faults.draw(rng, plan) if plan.replicated else faults.draw(rng, plan.brokers)
+        if checks_networks(self.world.seed):
+            longest = faults.PAIR_HELD_UP_MAX if plan.replicated else faults.HELD_UP_MAX
+            schedule.timed.extend(router.draw(self.world.generator("network check"), faults.FAULTS_FROM, faults.FAULTS_UNTIL, longest))
+            schedule.timed.sort(key=lambda fault: fault.at)
+        return schedule
 
     def _make_group(self, settings: Plan) -> Group:
         world, plan, ledger = self.world, self.plan, self.ledger
@@ -266,6 +273,11 @@ def is_of_pairs(seed: int) -> bool:
 def has_locks(seed: int) -> bool:
     """Does a lock manager prove who of a pair may be active?"""
     return is_of_pairs(seed) and random.Random(f"{seed}/lock manager").random() < 0.35
+
+
+def checks_networks(seed: int) -> bool:
+    """Has each of the brokers a network check?"""
+    return random.Random(f"{seed}/network check").random() < 0.2
 
 
 def simulate_ha(seed: int) -> Result:

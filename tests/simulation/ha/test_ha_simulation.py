@@ -10,9 +10,10 @@ from mqbroker.process.forms import running_form
 from tests.simulation import faults, plants
 from tests.simulation.ha.faults import AllKilled, Blocked, FullFolder, HeldUp, LockLost, PowerCut, SlowLoad, WaiterHeldUp
 from tests.simulation.ha.lock_faults import LockFault
-from tests.simulation.ha.run import has_locks, is_of_pairs, simulate_ha
+from tests.simulation.ha.router import Isolated
+from tests.simulation.ha.run import checks_networks, has_locks, is_of_pairs, simulate_ha
 from tests.simulation.many import run_many
-from tests.simulation.plants import HA_PLANTS, LOCK_PLANTS, PAIR_PLANTS, Plant
+from tests.simulation.plants import HA_PLANTS, LOCK_PLANTS, NETWORK_PLANTS, PAIR_PLANTS, Plant
 
 SEEDS = range(1, 101)
 PLANT_SEEDS = range(1, 601)
@@ -20,7 +21,7 @@ PLANT_SEEDS = range(1, 601)
 FIRST = 4
 """Some plants are found by one of so many: sooner than other processes begin."""
 REPLAYED = [next(seed for seed in SEEDS if kind(seed)) for kind in (lambda seed: not is_of_pairs(seed), is_of_pairs, has_locks)]
-OF_THE_GROUP = (AllKilled, Blocked, FullFolder, HeldUp, LockLost, PowerCut, SlowLoad, WaiterHeldUp)
+OF_THE_GROUP = (AllKilled, Blocked, FullFolder, HeldUp, Isolated, LockLost, PowerCut, SlowLoad, WaiterHeldUp)
 NOT_HERE = (faults.ClockStep, faults.Damage, faults.FillingDisk)
 """What one broker alone is enough for; clocks of the brokers are wrong all the time instead."""
 FAULTS = sorted(
@@ -46,6 +47,9 @@ class HaSimulationTests(unittest.TestCase):
 
     def test_every_planted_fault_of_pairs_with_a_lock_manager_is_found(self) -> None:
         self.look_for(LOCK_PLANTS, [seed for seed in PLANT_SEEDS if has_locks(seed)])
+
+    def test_every_planted_fault_of_network_checks_is_found(self) -> None:
+        self.look_for(NETWORK_PLANTS, [seed for seed in PLANT_SEEDS if checks_networks(seed)])
 
     def look_for(self, known: Mapping[str, Plant | None], seeds: Sequence[int]) -> None:
         for name, plant in known.items():
