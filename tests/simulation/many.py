@@ -17,18 +17,7 @@ from tests.simulation.cluster.run import simulate_cluster
 from tests.simulation.coverage import Coverage
 from tests.simulation.ha.run import simulate_ha
 from tests.simulation.late import simulate_late
-from tests.simulation.plants import (
-    CLUSTER_PLANTS,
-    HA_PLANTS,
-    LATE_PLANTS,
-    LOCK_PLANTS,
-    NETWORK_PLANTS,
-    PAIR_PLANTS,
-    PLANTS,
-    STOP_PLANTS,
-    planted,
-    put,
-)
+from tests.simulation.plants import RUN_PLANTS, planted, put
 from tests.simulation.run import Result, simulate
 from tests.simulation.stops import simulate_stops
 
@@ -179,9 +168,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument(
         "--plant",
         default="",
-        choices=sorted(
-            {**PLANTS, **STOP_PLANTS, **LATE_PLANTS, **CLUSTER_PLANTS, **HA_PLANTS, **PAIR_PLANTS, **LOCK_PLANTS, **NETWORK_PLANTS}
-        ),
+        choices=sorted(RUN_PLANTS),
         help="put this fault into the code first",
     )
     kind = parser.add_mutually_exclusive_group()

@@ -429,6 +429,18 @@ NETWORK_PLANTS = {
 }
 """Those of brokers with a network check."""
 
+RUN_PLANTS = {
+    **PLANTS,
+    **STOP_PLANTS,
+    **LATE_PLANTS,
+    **CLUSTER_PLANTS,
+    **HA_PLANTS,
+    **PAIR_PLANTS,
+    **LOCK_PLANTS,
+    **NETWORK_PLANTS,
+}
+"""Those that runs of some kind find."""
+
 UNIT_PLANTS = {
     "group-of-nobody": Plant(
         "mqbroker.messaging.queues.groups:MessageGroups._choose",
@@ -548,17 +560,7 @@ def planted(name: str) -> Iterator[None]:
 
 def put(name: str) -> Callable[[], object]:
     """Change the code; returns what changes it back."""
-    plant = {
-        **PLANTS,
-        **STOP_PLANTS,
-        **LATE_PLANTS,
-        **CLUSTER_PLANTS,
-        **HA_PLANTS,
-        **PAIR_PLANTS,
-        **LOCK_PLANTS,
-        **NETWORK_PLANTS,
-        **UNIT_PLANTS,
-    }[name]
+    plant = {**RUN_PLANTS, **UNIT_PLANTS}[name]
     if plant is None:
         return lambda: None
     owner, attribute, function = _find(plant.function)
