@@ -177,7 +177,7 @@ class ClusterBlockingSender(ClusterSender, BlockingSender):
 
     def _known(self) -> dict[str, int]:
         """The subscriptions of other nodes that are known at this one."""
-        if not self.node.running:
+        if not self.node.serves:
             return {}
         known = self.node.known_queues()
         names = {subscription(other.number): f"{subscription(other.number)}{other.node_id}" for other in self.simulation.cluster.nodes}

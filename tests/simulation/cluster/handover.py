@@ -93,7 +93,7 @@ class Handover:
     def _check_ids(self, messaging: Messaging) -> None:
         """The target must know every duplicate id, but for those that the links of members have brought."""
         target = next((each for each in self.node.peers if each.node_id == self.target_id), None)
-        if target is None or not target.running:
+        if target is None or not target.serves:
             return
         members = {node_id_bytes(each.node_id) for each in self.node.peers if each.node_id}
         there = {cache.name: cache for cache in target.messaging.core.duplicate_id_caches()}
@@ -120,7 +120,7 @@ def note_unanswered(node: ClusterNode) -> None:
     """Note messages that links have brought to a node that leaves, and that still wait at their senders: these send them to the target."""
     here = {each for cache in node.messaging.core.duplicate_id_caches() for each in cache.ids()}
     for sender in node.peers:
-        if sender is node or not sender.running:
+        if sender is node or not sender.serves:
             continue
         for name, queue in sender.messaging.core.queues.items():
             if name.startswith(INTERNAL) and name.endswith(node.node_id):
@@ -133,8 +133,8 @@ def note_unanswered(node: ClusterNode) -> None:
 
 def _has_got(nodes: Sequence[ClusterNode], duplicate_id: bytes) -> bool:
     """Has one of the nodes a message under this id from another broker?"""
-    caches = [cache for node in nodes if node.running for cache in node.messaging.core.duplicate_id_caches()]
-    return not all(node.running for node in nodes) or any(duplicate_id in cache for cache in caches)
+    caches = [cache for node in nodes if node.serves for cache in node.messaging.core.duplicate_id_caches()]
+    return not all(node.serves for node in nodes) or any(duplicate_id in cache for cache in caches)
 
 
 def _copies(store: FileStore, recovered: Recovered) -> Iterator[Copy]:

@@ -88,10 +88,12 @@ class ClusterNode(BrokerNode):
     def _start_life(self) -> None:
         self._look_for_more()
         super()._start_life()
+
+    def became_active(self, process: Process) -> None:
+        super().became_active(process)
         self.server.notifications.told.subscribe(self._notified)
         if self.clustering is not None and self.clustering.grouping is not None:
             self._watch(self.clustering.grouping)
-
         handover.watch(self, self._handover_begins, self.on_handover)
 
     def _handover_begins(self, target_id: str) -> None:

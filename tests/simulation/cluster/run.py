@@ -67,14 +67,13 @@ class ClusterSimulation:
         plan: ClusterPlan | None = None,
         schedule: faults.ClusterSchedule | None = None,
         store_class: type[FileStore] = FileStore,
+        node_class: type[ClusterNode] = ClusterNode,
     ) -> None:
         self.world = World(seed, EVENTS_MAX)
         self.fabric = Fabric(self.world)
         self.plan = plan or ClusterPlan.draw(self.world.generator("cluster plan"))
         self.ledger = ClusterLedger(self.plan.several_hops)
-        self.nodes = [
-            ClusterNode(self.world, self.fabric, self.ledger, self.plan, number, store_class) for number in range(self.plan.nodes)
-        ]
+        self.nodes = [node_class(self.world, self.fabric, self.ledger, self.plan, number, store_class) for number in range(self.plan.nodes)]
         self.schedule = schedule or faults.draw(self.world.generator("cluster faults"), self.plan)
         self.copies = Copies(self.world, self.ledger, self.nodes)
         for node in self.nodes:
@@ -160,7 +159,7 @@ class ClusterSimulation:
         return False
 
     def _all_run(self) -> bool:
-        return all(node.running and not node.process.stopping for node in self.live)
+        return all(node.serves and not node.process.stopping for node in self.live)
 
     def _at_away(self, actor: Actor) -> bool:
         """A transaction manager has something to say to every node."""
@@ -358,7 +357,7 @@ class ClusterSimulation:
             node.crash(True, 0.1)
         world.run(1.0)
         for node in self.nodes:
-            if node.running and node.messages_recovered:
+            if node.serves and node.messages_recovered:
                 world.violation(f"{node.messages_recovered} messages are back on {node.name} after all were acknowledged")
         return True
 
@@ -436,7 +435,7 @@ class ClusterSimulation:
         """
         holders = []
         for node in self.nodes:
-            queue = node.messaging.core.queues.get(TEAMS) if node.running else None
+            queue = node.messaging.core.queues.get(TEAMS) if node.serves else None
             for consumer in () if queue is None else queue.consumers():
                 assert isinstance(consumer, ServerConsumer)
                 messages = [each.message for each in consumer.unacknowledged.values() if each.message.property(KEY_GROUP_ID) == group]
