@@ -24,7 +24,7 @@ class ClusterBranchWorker(AtNode, BranchWorker):
         return (address, "audit") if address == "orders" and self.simulation.cluster.plan.divert else (address,)
 
     async def _decide(self, xid: Xid, unit: Unit, commit: bool) -> None:
-        """Tell all nodes, until none has given anything away while they were told."""
+        """Tell all nodes, until none has given anything away while they were told; one that is away holds up no other."""
         unit.asked = self.world.now
         if not commit:
             self.ledger.finish(unit, Outcome.NEVER)
@@ -32,8 +32,10 @@ class ClusterBranchWorker(AtNode, BranchWorker):
         lives: list[int] = []
         while lives != self._lives():
             lives = self._lives()
-            for node in self.simulation.cluster.nodes:
-                while not await self._tell(node, xid, unit, commit):
+            untold = list(self.simulation.cluster.nodes)
+            while untold:
+                untold = [node for node in untold if not await self._tell(node, xid, unit, commit)]
+                if untold:
                     await self.pause(0.1)
         if commit:
             self.ledger.finish(unit, Outcome.DONE, self.world.now)

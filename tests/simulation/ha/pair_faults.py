@@ -9,6 +9,7 @@ from tests.simulation.cluster.faults import BYTES_CARRIED, CutOf, OfNode
 from tests.simulation.ha import lock_faults
 from tests.simulation.ha.faults import (
     ACTIVE,
+    CLIENTS,
     FAULTS_FROM,
     FAULTS_UNTIL,
     PAIR_HELD_UP_MAX,
@@ -66,17 +67,24 @@ def draw(rng: random.Random, plan: HaPlan) -> HaSchedule:
 
 
 def may_split(plan: HaPlan, schedule: HaSchedule) -> bool:
-    """May two brokers be active, since they are a pair alone that is cut or fails twice, or since voters remember nothing?"""
+    """May two brokers be active, since they are a pair alone that is cut, or since voters remember nothing?
+
+    Brokers that only end and start again, however often, do not split: whichever starts has to meet the other one.
+    """
     if plan.locks:
         return False
     if plan.java_voters:
         return True
-    return not plan.voters and (bool(schedule.cuts) or len(schedule.timed) > 1 or any(map(_cuts, schedule.timed)))
+    return not plan.voters and (bool(schedule.cuts) or any(map(_cuts, schedule.timed)))
 
 
 def _cuts(fault: HaFault) -> bool:
     """Do the brokers not hear of each other for a while, although both are there?"""
     single = fault.fault if isinstance(fault, OfNode) else fault
+    if isinstance(single, faults.Pause) and single.client >= 0:
+        return False
+    if isinstance(single, Blocked) and single.other == CLIENTS:
+        return False
     return isinstance(single, Blocked | HeldUp | Isolated | SlowLoad | faults.Pause | faults.SlowNetwork | faults.SlowDisk)
 
 
