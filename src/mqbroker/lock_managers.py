@@ -44,7 +44,7 @@ def make_lock_manager(configuration: LockManagerConfiguration) -> LockManager:
 
 
 def session_seconds(configuration: LockManagerConfiguration) -> float | None:
-    """How long the lock manager keeps the lock of a broker that it does not hear of; None where nobody knows or it is not kept."""
+    """How long the lock manager keeps the lock of a broker that it does not hear of; None where that is not known, or no time."""
     from mqbroker.ha.locks.zookeeper.properties import ZooKeeperProperties
 
     if (configuration.class_name or ZOOKEEPER[0]) not in ZOOKEEPER:

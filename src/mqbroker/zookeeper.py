@@ -68,15 +68,15 @@ class KazooSession:
         hosts = ",".join(f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in properties.servers)
         silent = logging.Logger("kazoo", logging.CRITICAL + 1)
         self._client = make_client(hosts=hosts, timeout=properties.session_ms / 1000, connection_retry=dict(RECONNECT), logger=silent)
-        if not self._client.start_async().wait(self._seconds):
-            self._over = True
-            self._close_client()
-            raise UnavailableError(f"no server of {hosts} answers within {properties.connection_ms} ms")
-        self.session_id = int(self._client.client_id[0])
-        self.timeout_ms = int(self._client.timeout_ms)
+        self.timeout_ms = properties.session_ms
         self._client.add_listener(self._changed)
-        if not self._client.connected:
-            self._changed(KazooState.SUSPENDED)
+        connected = self._client.start_async().wait(self._seconds)
+        client_id = self._client.client_id
+        if not connected or client_id is None or self._over:
+            self.close()
+            raise UnavailableError(f"no server of {hosts} answers within {properties.connection_ms} ms, or its answer was lost at once")
+        self.session_id = int(client_id[0])
+        self.timeout_ms = int(self._client.timeout_ms)
 
     @property
     def is_over(self) -> bool:
@@ -124,10 +124,7 @@ class KazooSession:
         with self._guard:
             self._over = True
         self._stop_watching()
-        self._close_client()
-
-    def _close_client(self) -> None:
-        """Kazoo waits for an attempt to connect, so it is not waited for without a limit."""
+        # Kazoo waits for an attempt to connect, so it is not waited for without a limit.
         thread = threading.Thread(target=self._stop_client, name="mqbroker-zookeeper-close", daemon=True)
         thread.start()
         thread.join(CLOSE_SECONDS)

@@ -103,7 +103,7 @@ class ConnectionTests(SessionCase):
     def test_nobody_answers(self) -> None:
         self.patch(FakeClient, "connected", False)
         error = self.assertRaises(UnavailableError, self.opened)
-        self.assertEqual(str(error), "no server of a:1,b:2 answers within 10 ms")
+        self.assertEqual(str(error), "no server of a:1,b:2 answers within 10 ms, or its answer was lost at once")
         self.assertEqual(self.clients[0].ended, ["stop", "close"])
 
     def test_a_session_that_expires_is_lost_once(self) -> None:
@@ -136,12 +136,19 @@ class ConnectionTests(SessionCase):
         self.assertIsNone(session._interrupted)
 
     def test_a_connection_that_is_lost_at_once(self) -> None:
-        client_type = type("Gone", (FakeClient,), {"start_async": lambda self: threading.Event(), "connected": False})
-        event = threading.Event()
-        event.set()
-        client_type.start_async = lambda self: event  # type: ignore[attr-defined]
-        KazooSession(ZooKeeperProperties.parse(self.properties), self.told, client_type)
-        self.assertTrue(self.is_lost.wait(WAIT_SECONDS))
+        self.patch(FakeClient, "client_id", None)
+        self.assertRaises(UnavailableError, self.opened)
+        self.assertEqual((self.clients[0].ended, self.lost), (["stop", "close"], []))
+
+    def test_a_session_that_ends_while_it_begins(self) -> None:
+        begin = FakeClient.start_async
+
+        def begin_and_end(client: FakeClient) -> threading.Event:
+            client.say(KazooState.LOST)
+            return begin(client)
+
+        self.patch(FakeClient, "start_async", begin_and_end)
+        self.assertRaises(UnavailableError, self.opened)
 
     def test_an_end_that_was_asked_for_is_no_loss(self) -> None:
         session = self.opened()

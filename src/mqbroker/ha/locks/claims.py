@@ -73,9 +73,13 @@ class Claims:
             if this_start is self._start:
                 self._lost(reason)
 
-        warnings = self._manager.start(lost)
+        # Its locks may be lost before this returns.
         self._start = this_start
-        return warnings
+        try:
+            return self._manager.start(lost)
+        except BaseException:
+            self._start = None
+            raise
 
     def stop(self) -> None:
         if self._start is not None:

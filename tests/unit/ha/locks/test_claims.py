@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable, Sequence
 
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -36,6 +37,26 @@ class ClaimTests(SynchronousTestCase):
     def claims(self) -> tuple[Claims, MemoryLockManager]:
         manager = MemoryLockManager(self.service)
         return Claims(manager, self.lost.append), manager
+
+    def test_locks_that_are_lost_while_the_manager_starts(self) -> None:
+        claims, manager = self.claims()
+        start = manager.start
+
+        def start_and_lose(lost: Callable[[str], object]) -> Sequence[str]:
+            warnings = start(lost)
+            manager.lose()
+            return warnings
+
+        self.patch(manager, "start", start_and_lose)
+        claims.start()
+        self.assertEqual(self.lost, ["the session is over"])
+        self.service.down = True
+        claims.stop()
+        self.assertRaises(UnavailableError, claims.start)
+        self.service.down = False
+        self.patch(manager, "start", start)
+        claims.start()
+        self.assertTrue(manager.session)
 
     def test_a_claim_is_committed_once_it_is_durable(self) -> None:
         claims, _ = self.claims()
