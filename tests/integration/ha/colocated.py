@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tests.integration.brokers import Broker
 from tests.integration.cluster.nodes import ReservedPort
 from tests.integration.ha.following_clients import FollowingClients
+from tests.integration.ha.pair import CONFIGURATION
 from tests.integration.ha.processes import ProcessesCase
+from tests.integration.ha.replicated_pair import COPIED
 
-CONFIGURATION = """<configuration xmlns="urn:activemq"><core xmlns="urn:activemq:core">
-<name>{name}</name>
-<security-enabled>false</security-enabled>
-<paging-directory>{folder}/paging</paging-directory>
-<bindings-directory>{folder}/bindings</bindings-directory>
-<journal-directory>{folder}/journal</journal-directory>
-<large-messages-directory>{folder}/large-messages</large-messages-directory>
-<cluster-user>cluster</cluster-user><cluster-password>secret</cluster-password>
-<ha-policy>{policy}</ha-policy>
-<acceptors><acceptor name="artemis">tcp://127.0.0.1:{port}?protocols=CORE</acceptor></acceptors>
+HEAD = CONFIGURATION.partition("<ha-policy>")[0]
+"""Name, folders and password, as pairs have them."""
+TAIL = """<acceptors><acceptor name="artemis">tcp://127.0.0.1:{port}?protocols=CORE</acceptor></acceptors>
 <connectors>{connectors}</connectors>
 <cluster-connections><cluster-connection name="cluster">
 <connector-ref>{name}</connector-ref>
@@ -49,6 +45,10 @@ class ColocatedCase(FollowingClients, ProcessesCase):
     """Elements of the policies."""
     voters: Sequence[str] = ()
     """Brokers that only vote."""
+    ready = "AMQ221031"
+    """Written by a host whose backup may take over."""
+    activating = "AMQ221050"
+    """Written by a broker that begins to host a backup."""
 
     def setUp(self) -> None:
         super().setUp()
@@ -56,6 +56,16 @@ class ColocatedCase(FollowingClients, ProcessesCase):
             reserved = ReservedPort()
             self.addCleanup(reserved.close)
             self.ports[name], self.ports[hosted_by(name)] = sorted((self.ports[name], reserved.number))
+
+    def both(self) -> tuple[Broker, Broker]:
+        """Each hosts the backup of the other one."""
+        for name in self.voters:
+            self.start(name)
+        found = self.start(A), self.start(B)
+        for broker in found:
+            broker.wait_for(HOSTED)
+            broker.wait_for(self.ready)
+        return found
 
     def colocated_of(self, name: str) -> str:
         """Further elements of ``colocated``."""
@@ -76,6 +86,18 @@ class ColocatedCase(FollowingClients, ProcessesCase):
         ports = {each: self.ports[each] for each in self.names}
         connectors = "".join(f'<connector name="{each}">tcp://127.0.0.1:{port}</connector>' for each, port in ports.items())
         others = "".join(f"<connector-ref>{other}</connector-ref>" for other in self.names if other != name)
-        return CONFIGURATION.format(
+        return (HEAD + "<ha-policy>{policy}</ha-policy>" + TAIL).format(
             name=name, folder=self.folder / name, policy=self.policy(name), port=self.ports[name], connectors=connectors, others=others
         )
+
+
+class ReplicatedCase(ColocatedCase):
+    """Two more brokers vote: neither of the two others could go on without a third one that is not lost with it."""
+
+    names = (A, B, C, D)
+    voters = (C, D)
+    store = "replication"
+    primary = "<retry-replication-wait>200</retry-replication-wait>"
+    backup = "<retry-replication-wait>200</retry-replication-wait><allow-failback>true</allow-failback>"
+    ready = COPIED
+    activating = "AMQ221049"

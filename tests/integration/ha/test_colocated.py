@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-from tests.integration.brokers import Broker
-from tests.integration.ha.colocated import HOSTED, HOSTED_NO_LONGER, A, B, C, ColocatedCase, D, hosted_by
+from tests.integration.ha.colocated import HOSTED, HOSTED_NO_LONGER, A, B, ColocatedCase, ReplicatedCase, hosted_by
 
 TEXTS = [f"m{number}" for number in range(50)]
 TAKEN_OVER = "AMQ221010"
-ACTIVE = "AMQ221007"
-SHOWN = "AMQ221031"
-COPIED = "AMQ221024: this replica is in sync"
 ASKED_AGAIN = "they are asked again"
 
 
-class SharedStoreTests(ColocatedCase):
-    def both(self) -> tuple[Broker, Broker]:
-        """Each hosts the backup of the other one."""
-        found = self.start(A), self.start(B)
-        for broker in found:
-            broker.wait_for(HOSTED)
-            broker.wait_for(SHOWN)
-        return found
+class Lives(ColocatedCase):
+    """What both kinds of stores live through."""
 
-    def test_the_hosted_backup_serves_until_the_dead_broker_is_back(self) -> None:
+    ready_again = 1
+    """How often a host that was stopped in order and is back is ready for something until its hosted backup is."""
+
+    def dies_and_comes_back(self) -> None:
         first, second = self.both()
         self.send_to(B, *TEXTS)
         second.kill()
@@ -33,21 +26,42 @@ class SharedStoreTests(ColocatedCase):
         self.assertEqual(self.received(B), ["late"])
         # The backup that has given way has ended, and another one is asked for.
         second.wait_for(HOSTED)
-        first.wait_for("AMQ221050", times=2)
+        first.wait_for(self.activating, times=2)
         first.stop()
         second.stop()
 
-    def test_a_host_that_is_gone_is_asked_again_when_it_is_back(self) -> None:
+    def loses_its_host(self) -> None:
         first, second = self.both()
+        self.send_to(B, "early")
         first.stop()
         second.wait_for(HOSTED_NO_LONGER)
         second.wait_for(ASKED_AGAIN)
         first = self.start(A)
         second.wait_for(HOSTED, times=2)
+        first.wait_for(self.ready, times=self.ready_again)
         self.send_to(B, *TEXTS)
         second.kill()
         first.wait_for(TAKEN_OVER)
-        self.assertEqual(self.received(hosted_by(A)), TEXTS)
+        self.assertEqual(self.received(hosted_by(A)), ["early", *TEXTS])
+
+    def scales_down(self) -> None:
+        first, second = self.both()
+        self.send_to(B, *TEXTS)
+        second.kill()
+        first.wait_for(f"{len(TEXTS)} messages of 1 queues")
+        self.assertEqual(self.received(A), TEXTS)
+        second = self.start(B)
+        second.wait_for(HOSTED)
+        self.send_to(B, "new")
+        self.assertEqual(self.received(B), ["new"])
+
+
+class SharedStoreTests(Lives):
+    def test_the_hosted_backup_serves_until_the_dead_broker_is_back(self) -> None:
+        self.dies_and_comes_back()
+
+    def test_a_host_that_is_gone_is_asked_again_when_it_is_back(self) -> None:
+        self.loses_its_host()
 
     def test_a_hosted_backup_that_serves_ends_in_order_with_its_host(self) -> None:
         first, second = self.both()
@@ -70,75 +84,26 @@ class FullTests(ColocatedCase):
         first, second = self.start(A), self.start(B)
         first.wait_for(HOSTED)
         second.wait_for(f"{ASKED_AGAIN}: no other mqbroker of the cluster offers it")
-        self.assertNotIn("AMQ221050", first.wait_for(ACTIVE))
+        self.assertNotIn(self.activating, first.wait_for("AMQ221007"))
 
 
-class ScaleDownTests(ColocatedCase):
+class SharedStoreScaleDownTests(Lives):
     """A hosted backup gives everything to its host."""
 
     backup = "<scale-down/>"
 
     def test_messages_of_the_dead_broker_are_served_by_the_other_one(self) -> None:
-        first, second = self.start(A), self.start(B)
-        for broker in (first, second):
-            broker.wait_for(HOSTED)
-            broker.wait_for(SHOWN)
-        self.send_to(B, *TEXTS)
-        second.kill()
-        first.wait_for(f"{len(TEXTS)} messages of 1 queues")
-        self.assertEqual(self.received(A), TEXTS)
-        second = self.start(B)
-        second.wait_for(HOSTED)
-        self.send_to(B, "new")
-        self.assertEqual(self.received(B), ["new"])
+        self.scales_down()
 
 
-class ReplicatedCase(ColocatedCase):
-    """Two more brokers vote: neither of the two others could go on without a third one that is not lost with it."""
+class ReplicationTests(ReplicatedCase, Lives):
+    ready_again = 2  # its own backup has gone on meanwhile, and has given way to it
 
-    names = (A, B, C, D)
-    voters = (C, D)
-    store = "replication"
-    primary = "<retry-replication-wait>200</retry-replication-wait>"
-    backup = "<retry-replication-wait>200</retry-replication-wait><allow-failback>true</allow-failback>"
-
-    def both(self) -> tuple[Broker, Broker]:
-        for name in self.voters:
-            self.start(name)
-        found = self.start(A), self.start(B)
-        for broker in found:
-            broker.wait_for(HOSTED)
-            broker.wait_for(COPIED)
-        return found
-
-
-class ReplicationTests(ReplicatedCase):
     def test_the_hosted_backup_serves_until_the_dead_broker_is_back(self) -> None:
-        first, second = self.both()
-        self.send_to(B, *TEXTS)
-        second.kill()
-        first.wait_for(TAKEN_OVER)
-        self.assertEqual(self.received(hosted_by(A)), TEXTS)
-        self.send_to(hosted_by(A), "late")
-        second = self.start(B)
-        self.assertEqual(self.received(B), ["late"])
-        second.wait_for(HOSTED)
-        first.wait_for("AMQ221049", times=2)
-        first.stop()
-        second.stop()
+        self.dies_and_comes_back()
 
     def test_a_host_that_is_gone_is_asked_again_when_it_is_back(self) -> None:
-        first, second = self.both()
-        self.send_to(B, "early")
-        first.stop()
-        second.wait_for(HOSTED_NO_LONGER)
-        first = self.start(A)
-        second.wait_for(HOSTED, times=2)
-        first.wait_for(COPIED)
-        self.send_to(B, *TEXTS)
-        second.kill()
-        first.wait_for(TAKEN_OVER)
-        self.assertEqual(self.received(hosted_by(A)), ["early", *TEXTS])
+        self.loses_its_host()
 
     def test_what_a_dead_host_has_hosted_is_hosted_again(self) -> None:
         """The copy that it has may be the only one that has everything."""
@@ -152,17 +117,10 @@ class ReplicationTests(ReplicatedCase):
         self.assertEqual(self.received(hosted_by(A)), ["early", *TEXTS])
 
 
-class ReplicatedScaleDownTests(ReplicatedCase):
+class ReplicatedScaleDownTests(ReplicatedCase, Lives):
+    """The hosted backup stays after that: only it knows that everything has gone."""
+
     backup = f"{ReplicatedCase.backup}<scale-down/>"
 
     def test_messages_of_the_dead_broker_are_served_by_the_other_one(self) -> None:
-        first, second = self.both()
-        self.send_to(B, *TEXTS)
-        second.kill()
-        first.wait_for(f"{len(TEXTS)} messages of 1 queues")
-        self.assertEqual(self.received(A), TEXTS)
-        # The hosted backup has stayed: only it knows that everything has gone.
-        second = self.start(B)
-        second.wait_for(HOSTED)
-        self.send_to(B, "new")
-        self.assertEqual(self.received(B), ["new"])
+        self.scales_down()

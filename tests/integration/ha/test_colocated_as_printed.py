@@ -6,19 +6,11 @@ import socket
 from pathlib import Path
 
 from tests.integration.examples.samples import free_ports
-from tests.integration.ha.colocated import HOSTED, A, B, ColocatedCase
+from tests.integration.ha.colocated import HEAD, HOSTED, A, B, ColocatedCase
 
 PRINTED = (Path(__file__).parents[2] / "unit/config/fixtures/chapters/ha/colocated-scale-down.xml").read_text()
 TEXTS = [f"m{number}" for number in range(50)]
-CONFIGURATION = """<configuration xmlns="urn:activemq"><core xmlns="urn:activemq:core">
-<name>{name}</name>
-<security-enabled>false</security-enabled>
-<paging-directory>{folder}/paging</paging-directory>
-<bindings-directory>{folder}/bindings</bindings-directory>
-<journal-directory>{folder}/journal</journal-directory>
-<large-messages-directory>{folder}/large-messages</large-messages-directory>
-<cluster-user>cluster</cluster-user><cluster-password>secret</cluster-password>
-{policy}
+TAIL = """{policy}
 <acceptors><acceptor name="artemis">tcp://127.0.0.1:{port}?protocols=CORE</acceptor></acceptors>
 <connectors><connector name="own">tcp://127.0.0.1:{port}</connector></connectors>
 <broadcast-groups><broadcast-group name="told">
@@ -54,7 +46,7 @@ class PrintedTests(ColocatedCase):
         if name == B:
             policy = policy.replace("<request-backup>false", "<request-backup>true").replace("purple", "tiddles")
         connections = (("abcdefg", "q"), ("33rrrrr", "none"))
-        return CONFIGURATION.format(
+        return (HEAD + TAIL).format(
             name=name,
             folder=self.folder / name,
             policy=policy,

@@ -9,9 +9,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from mqbroker.cluster.links.opening import LossListener
+from mqbroker.cluster.links.pause import Pause
 from mqclient.core.factories.factory import SessionFactory
 from mqclient.core.factories.locator import Locator
-from mqclient.core.runtime import Runtime, wait_at_most
+from mqclient.core.runtime import Runtime
 from mqclient.errors import MQError
 from mqclient.protocol.retry import RetryPlan
 from mqclient.wire.primitives import TransportConfiguration
@@ -41,7 +42,7 @@ class Contact:
         self._connected = connected
         self._task: Any = None
         self._stopped = True
-        self._wake: Any = None
+        self._pause = Pause(runtime)
         self._lost: Any = None
 
     def start(self) -> None:
@@ -53,17 +54,17 @@ class Contact:
         if self._stopped:
             return
         self._stopped = True
-        for future in (self._wake, self._lost):
-            if future is not None:
-                self._runtime.resolve(future, None)
         task, self._task = self._task, None
-        if self._wake is None and self._lost is None:
+        tries = not self._pause.waits and self._lost is None
+        self._pause.end()
+        if self._lost is not None:
+            self._runtime.resolve(self._lost, None)
+        if tries:
             task.cancel()
 
     def connectors_changed(self) -> None:
         """There may be new connectors: try again without waiting for the end of the pause."""
-        if self._wake is not None:
-            self._runtime.resolve(self._wake, None)
+        self._pause.end()
 
     async def _run(self) -> None:
         while not self._stopped:
@@ -75,7 +76,7 @@ class Contact:
                 if not self._stopped:
                     self._runtime.log_failure("a connection to the cluster failed", error)
             if not self._stopped:
-                await self._pause(self._pauses.failed())
+                await self._pause.wait(self._pauses.failed())
 
     async def _try(self, connectors: Sequence[TransportConfiguration]) -> bool:
         """Connect and stay connected as long as possible.  Returns whether there was a connection."""
@@ -96,14 +97,3 @@ class Contact:
             self._lost = None
             await locator.close()
         return True
-
-    async def _pause(self, seconds: float) -> None:
-        self._wake = self._runtime.create_future()
-        late = MQError("the pause is over")
-        try:
-            await wait_at_most(self._runtime, self._wake, seconds, late)
-        except MQError as error:
-            if error is not late:
-                raise
-        finally:
-            self._wake = None

@@ -28,6 +28,10 @@ class Pause:
         finally:
             self._wake = None
 
+    @property
+    def waits(self) -> bool:
+        return self._wake is not None
+
     def end(self) -> None:
         """Nothing changes while nobody waits."""
         if self._wake is not None:

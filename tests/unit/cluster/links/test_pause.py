@@ -31,5 +31,7 @@ class PauseTests(SynchronousTestCase):
             waiting = self.wait(seconds)
             self.clock.advance(1)
             self.assertNoResult(waiting)
+            self.assertTrue(self.pause.waits)
             self.pause.end()
             self.successResultOf(waiting)
+            self.assertFalse(self.pause.waits)
