@@ -15,13 +15,16 @@ from tests.integration.ha.failures.verdict import UNDONE
 from tests.integration.kill.verdict import body_of, made_of
 from tests.integration.kill.worker import PARAMETERS, PASSWORD, USER, Worker, main
 
+ONCE = "exactlyOnce=true&initialConnectAttempts=-1"
+"""A broker may be killed while the first connection is made."""
+
 
 class OnceWorker(Worker):
     queue_in, queue_out = "queue://once.in", "queue://once.out"
 
     def connected(self, mode: int, work: Callable[[jms.Session], None], parameters: str = "") -> None:
         with (
-            jms.ConnectionFactory(f"{self.url}&{PARAMETERS}&exactlyOnce=true") as factory,
+            jms.ConnectionFactory(f"{self.url}&{PARAMETERS}&{ONCE}") as factory,
             factory.create_connection(USER, PASSWORD) as connection,
             connection.create_session(mode) as session,
         ):

@@ -136,7 +136,8 @@ class Rounds:
                 self._clients.append(Clients(lambda role: url, self._folder / "logs"))
                 self._clients.append(Clients(lambda role: url, self._folder / "paged-logs", PAGED_ROLES, PAGED_MODULE))
                 self._clients.append(Clients(lambda role: url, self._folder / "once-logs", ONCE_ROLES, ONCE_MODULE))
-                self._clients[0].wait_for_load()
+                for each in (self._clients[0], self._clients[2]):
+                    each.wait_for_load()
                 self._settle()
                 for number in range(rounds):
                     self._wait(LOAD_SECONDS)
