@@ -11,7 +11,7 @@ from tests.simulation import faults, plants
 from tests.simulation.ha.faults import AllKilled, Blocked, FullFolder, HeldUp, LockLost, PowerCut, SlowLoad, WaiterHeldUp
 from tests.simulation.ha.lock_faults import LockFault
 from tests.simulation.ha.router import Isolated
-from tests.simulation.ha.run import checks_networks, has_locks, is_of_pairs, simulate_ha
+from tests.simulation.ha.run import checks_networks, gives_away, has_locks, is_of_pairs, simulate_ha
 from tests.simulation.many import run_many
 from tests.simulation.plants import HA_PLANTS, LOCK_PLANTS, NETWORK_PLANTS, PAIR_PLANTS, Plant
 
@@ -20,13 +20,13 @@ PLANT_SEEDS = range(1, 601)
 """As many as give 300 of each kind."""
 FIRST = 4
 """Some plants are found by one of so many: sooner than other processes begin."""
-REPLAYED = [next(seed for seed in SEEDS if kind(seed)) for kind in (lambda seed: not is_of_pairs(seed), is_of_pairs, has_locks)]
+GROUPS = [seed for seed in PLANT_SEEDS if not gives_away(seed)]
+REPLAYED = [next(seed for seed in GROUPS if kind(seed)) for kind in (lambda seed: not is_of_pairs(seed), is_of_pairs, has_locks)]
+REPLAYED += [next(seed for seed in SEEDS if gives_away(seed))]
 OF_THE_GROUP = (AllKilled, Blocked, FullFolder, HeldUp, Isolated, LockLost, PowerCut, SlowLoad, WaiterHeldUp)
 NOT_HERE = (faults.ClockStep, faults.Damage, faults.FillingDisk)
 """What one broker alone is enough for; clocks of the brokers are wrong all the time instead."""
-FAULTS = sorted(
-    {kind.__name__ for kind in (*OF_THE_GROUP, *get_args(LockFault), *get_args(faults.Fault)) if kind not in NOT_HERE} | {"Cut"}
-)
+FAULTS = {kind.__name__ for kind in (*OF_THE_GROUP, *get_args(LockFault), *get_args(faults.Fault)) if kind not in NOT_HERE} | {"Cut"}
 
 
 class HaSimulationTests(unittest.TestCase):
@@ -37,19 +37,20 @@ class HaSimulationTests(unittest.TestCase):
         # In most runs the place changes hands while clients work.
         self.assertGreater(summary.restarted, len(SEEDS) * 3 // 4)
         self.assertGreater(summary.receipts, 20 * len(SEEDS))
-        self.assertEqual(sorted(summary.faults), FAULTS)
+        self.assertEqual(FAULTS - set(summary.faults), set())
+        self.assertGreater(summary.handovers, 0)
 
     def test_every_planted_fault_of_brokers_that_share_a_store_is_found(self) -> None:
-        self.look_for(HA_PLANTS, [seed for seed in PLANT_SEEDS if not is_of_pairs(seed)])
+        self.look_for(HA_PLANTS, [seed for seed in GROUPS if not is_of_pairs(seed)])
 
     def test_every_planted_fault_of_pairs_that_replicate_is_found(self) -> None:
-        self.look_for(PAIR_PLANTS, [seed for seed in PLANT_SEEDS if is_of_pairs(seed)])
+        self.look_for(PAIR_PLANTS, [seed for seed in GROUPS if is_of_pairs(seed)])
 
     def test_every_planted_fault_of_pairs_with_a_lock_manager_is_found(self) -> None:
-        self.look_for(LOCK_PLANTS, [seed for seed in PLANT_SEEDS if has_locks(seed)])
+        self.look_for(LOCK_PLANTS, [seed for seed in GROUPS if has_locks(seed)])
 
     def test_every_planted_fault_of_network_checks_is_found(self) -> None:
-        self.look_for(NETWORK_PLANTS, [seed for seed in PLANT_SEEDS if checks_networks(seed)])
+        self.look_for(NETWORK_PLANTS, [seed for seed in GROUPS if checks_networks(seed)])
 
     def look_for(self, known: Mapping[str, Plant | None], seeds: Sequence[int]) -> None:
         for name, plant in known.items():
