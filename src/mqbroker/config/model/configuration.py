@@ -23,6 +23,7 @@ from mqbroker.config.model.cluster import (
     ScaleDownConfiguration,
     SharedStoreConfiguration,
 )
+from mqbroker.config.model.home_cluster import HomeCluster
 from mqbroker.config.model.matching import AddressSettingsRepository, SecurityRepository, Wildcards
 from mqclient.urls import TransportUri
 
@@ -107,7 +108,7 @@ class MetricsConfiguration:
 
 @dataclass(slots=True)
 class Configuration:
-    """Everything that broker.xml can say about this broker, one field per element."""
+    """Everything that broker.xml can say about this broker, one field per element; and the part that other files say."""
 
     # Broker
     name: str = "localhost"
@@ -273,6 +274,8 @@ class Configuration:
     scale_down: ScaleDownConfiguration | None = None
     shared_store: SharedStoreConfiguration | None = None
     replication: ReplicationConfiguration | None = None
+    home_cluster: HomeCluster | None = None
+    """Not from broker.xml, but from the properties of an instance of Open Message Queue."""
 
     @property
     def gives_away(self) -> bool:
