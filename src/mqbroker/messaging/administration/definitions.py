@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from mqbroker.messaging.administration.auto_creation import auto_create_for_send
-from mqbroker.messaging.administration.registrar import AddressDefinition, Change
+from mqbroker.messaging.administration.registrar import AddressDefinition, AddressSettingDefinition, Change
 
 if TYPE_CHECKING:
     from mqbroker.config.model.configuration import QueueConfiguration
@@ -73,6 +73,10 @@ class Definitions:
         self._administration.check_queue_deletion(queue, remove_consumers)
         self._agree(Change("delete", queue.definition))
         self._administration.delete_queue(queue, remove_consumers=remove_consumers)
+
+    def agree_address_setting(self, match: str, text: str) -> None:
+        """Returns when settings of addresses can be kept as ``text``, or deleted where it is empty; the caller makes the change."""
+        self._agree(Change("update" if text else "delete", AddressSettingDefinition(match, text)))
 
     def auto_create_for_send(
         self, address_name: str, routing_type: int | None, queue_name: str | None, may: Callable[[str, str, str | None], None]

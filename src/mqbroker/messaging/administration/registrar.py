@@ -19,14 +19,26 @@ class AddressDefinition:
 
 
 @dataclass(frozen=True, slots=True)
+class AddressSettingDefinition:
+    """The settings of the addresses that ``name`` matches, beside those of the configuration.
+
+    ``text`` is a JSON object with the names of Java beans, as management writes them; empty where they are deleted.
+    """
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Change:
     """A wish to create, update or delete a definition.  ``definition`` is the new one, or for a deletion the old one.
 
-    A queue's missing address is made together with the queue, without a change of its own.
+    A queue's missing address is made together with the queue, without a change of its own.  Settings of addresses are updated also where
+    there are none yet.
     """
 
     action: Literal["create", "update", "delete"]
-    definition: AddressDefinition | QueueDefinition | DivertConfiguration
+    definition: AddressDefinition | QueueDefinition | DivertConfiguration | AddressSettingDefinition
 
 
 @dataclass(frozen=True, slots=True)
