@@ -1,5 +1,4 @@
-"""Home brokers: the conventional clusters of Open Message Queue, in which a message stays with the broker that took it.
+"""Home brokers: Open Message Queue's clusters, in which a message stays with the broker that took it until somebody has consumed it.
 
-``record``: the change record, pure; ``links``: requests between brokers; ``definitions``: what brokers agree on; ``master``: who keeps the
-record, and how a broker comes to what it says.
+A broker without ``Configuration.home_cluster`` imports nothing of this package.
 """
