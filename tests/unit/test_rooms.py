@@ -80,6 +80,7 @@ ORDER: Mapping[str, Sequence[str]] = {
         "server",
         "cluster",
         "ha",
+        "imq",
         "availability",
         "reachability",
         "lock_managers",
@@ -151,6 +152,7 @@ ORDER: Mapping[str, Sequence[str]] = {
         "core_bridge",
         "backup",
     ),
+    "mqbroker.imq": ("links",),
     "mqbroker.storage.mirror": (
         "roots",
         "changes",

@@ -17,6 +17,8 @@ from mqbroker.cluster.core_bridge import CoreBridges
 from mqbroker.cluster.grouping.grouping import GroupingHandler
 from mqbroker.cluster.links.connectors import announced_form
 from mqbroker.cluster.manager import ClusterManager
+from mqbroker.cluster.membership.load import Loads
+from mqbroker.cluster.membership.store_and_forward import StoreAndForwardLoads
 from mqbroker.cluster.remote_queues.flow import tell_consumers
 from mqbroker.cluster.remote_queues.ways import Ways
 from mqbroker.config.model.cluster import ClusterConnectionConfiguration, ScaleDownConfiguration
@@ -78,9 +80,12 @@ class Clustering:
             messaging.redistribution.consumer_appeared(binding)
 
         ways = Ways(messaging.core, in_use)
-        connections = [self._cluster_connection(each, ways) for each in configuration.cluster_connections]
+        appeared = messaging.redistribution.consumer_appeared
+        configurations = configuration.cluster_connections
+        loads = [StoreAndForwardLoads(self._server, each, ways, appeared, grouping=self.grouping) for each in configurations]
+        connections = [self._cluster_connection(each, load) for each, load in zip(configurations, loads, strict=True)]
         handler = configuration.grouping_handler
-        if handler is not None and not any(each.interests.cover(handler.address) for each in connections):
+        if handler is not None and not any(each.interests.cover(handler.address) for each in loads):
             log.warn(
                 "grouping-handler {name}: no cluster connection shares its address, {address!r}: other brokers do not hear its decisions. "
                 "Expected an address that begins as the <address> of a cluster connection says",
@@ -89,7 +94,7 @@ class Clustering:
             )
         return ClusterManager(self._server, connections, ways)
 
-    def _cluster_connection(self, configuration: ClusterConnectionConfiguration, ways: Ways) -> ClusterConnection:
+    def _cluster_connection(self, configuration: ClusterConnectionConfiguration, loads: Loads) -> ClusterConnection:
         owner = f"cluster-connection {configuration.name}"
         static: list[TransportConfiguration] | None = None
         if configuration.static_connectors is not None:
@@ -106,9 +111,7 @@ class Clustering:
             static,
             discovery,
             self._runtime,
-            ways=ways,
-            consumer_appeared=self._server.messaging.redistribution.consumer_appeared,
-            grouping=self.grouping,
+            loads,
         )
 
     def scale_down_to(self, configuration: ScaleDownConfiguration) -> None:
