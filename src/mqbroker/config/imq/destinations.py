@@ -19,6 +19,10 @@ NOWHERE = "mq.sys.nowhere"
 POLICIES = {"REJECT_NEWEST": "FAIL", "FLOW_CONTROL": "BLOCK"}
 """What a limit does, as policies of an address."""
 
+_POLICY = "addressFullMessagePolicy"
+_PAGE = "PAGE"
+"""The policy where nobody has set a limit."""
+
 _BEHAVIORS = (*POLICIES, "REMOVE_OLDEST", "REMOVE_LOW_PRIORITY")
 
 Beans = dict[str, Any]
@@ -132,9 +136,9 @@ def settings_with(present: Beans, values: Mapping[str, Any]) -> Beans:
         for bean in _BEANS.get(name, ()):
             beans[bean] = value
     if "limitBehavior" in values:
-        beans["addressFullMessagePolicy"] = POLICIES[values["limitBehavior"]]
-    elif any(beans.get(name, -1) >= 0 for name in ("maxSizeMessages", "maxSizeBytes")):
-        beans.setdefault("addressFullMessagePolicy", POLICIES["REJECT_NEWEST"])
+        beans[_POLICY] = POLICIES[values["limitBehavior"]]
+    elif any(beans.get(name, -1) >= 0 for name in ("maxSizeMessages", "maxSizeBytes")) and beans.get(_POLICY, _PAGE) == _PAGE:
+        beans[_POLICY] = POLICIES["REJECT_NEWEST"]
     if "useDMQ" in values:
         beans["deadLetterAddress"] = beans["expiryAddress"] = DEAD_MESSAGE_QUEUE if values["useDMQ"] else NOWHERE
     size = beans.get("maxSizeBytes", -1)
@@ -157,7 +161,7 @@ _BEANS: Mapping[str, Sequence[str]] = {
 _NEUTRAL: Beans = {
     "maxSizeMessages": -1,
     "maxSizeBytes": -1,
-    "addressFullMessagePolicy": "PAGE",
+    _POLICY: _PAGE,
     "pageSizeBytes": AddressSettings().page_size_bytes,
     "defaultMaxConsumers": -1,
     "localDeliveryPreferred": False,
