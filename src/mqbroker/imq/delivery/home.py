@@ -137,7 +137,9 @@ class Home:
                 encoded = await self._consuming.create_encoded_consumer(queue.name, remote.filter_string, remote)
         except MQError as error:
             if not self.lost and not remote.lost:
-                log.debug("no consumer of queue {queue} at {home} yet: {reason}", queue=queue.name, home=self.member.name, reason=str(error))
+                log.debug(
+                    "no consumer of queue {queue} at {home} yet: {reason}", queue=queue.name, home=self.member.name, reason=str(error)
+                )
                 self._clock.call_later(RETRY_SECONDS, self._try_again, remote)
             return
         if remote.lost:

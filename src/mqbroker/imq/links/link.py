@@ -39,7 +39,12 @@ class HomeMember:
             raise NotConnectedError(f"the link to {self.name} is lost")
         credentials = self._credentials
         return await self._factory.create_session(
-            credentials.user, credentials.password, xa=xa, auto_commit_acks=not transacted, auto_commit_sends=not transacted, pre_acknowledge=False
+            credentials.user,
+            credentials.password,
+            xa=xa,
+            auto_commit_acks=not transacted,
+            auto_commit_sends=not transacted,
+            pre_acknowledge=False,
         )
 
     def fail(self, reason: Exception) -> None:

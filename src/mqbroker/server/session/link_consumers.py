@@ -22,7 +22,7 @@ AFTER_LOCAL_ONES = -(1 << 31)
 
 def of_home_link(session: SessionState) -> bool:
     """Do the consumers of this session belong to another broker?"""
-    return HOME_LINK_KEY in session.metadata and session.subject.is_cluster_user
+    return HOME_LINK_KEY in session.metadata and (session.subject.is_cluster_user or not session.server.security.enabled)
 
 
 class LinkConsumer(ServerConsumer):
