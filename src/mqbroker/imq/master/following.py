@@ -78,6 +78,8 @@ class Follower:
         self._asking = False
         self._wanted = 0
         """The position that this broker has heard of."""
+        self._reaching: list[tuple[int, Answer]] = []
+        """Who waits until this broker has come to a position."""
         self._expected: dict[int, tuple[Recorded, Answer]] = {}
         """Changes that this broker has wished for, by position, with the function that lets the client's request go on."""
 
@@ -93,6 +95,9 @@ class Follower:
         self._era = object()
         self._asking = False
         expected, self._expected = self._expected, {}
+        reaching, self._reaching = self._reaching, []
+        for _, answer in reaching:
+            answer(NotConnectedError("the link to the master broker was lost"))
         for change, answer in expected.values():
             answer(NotConnectedError(f"{change.name} is on record, and is changed here when the master broker is linked again"))
 
@@ -115,6 +120,14 @@ class Follower:
         self._standing.keep()
         if change.position > self._standing.position:
             self.behind(change.position)
+
+    def reach(self, position: int, answer: Answer) -> None:
+        """Call ``answer`` when everything up to ``position`` is done."""
+        if position <= self._standing.position:
+            answer(None)
+            return
+        self._reaching.append((position, answer))
+        self.behind(position)
 
     # --- questions
 
@@ -181,6 +194,13 @@ class Follower:
                 self._do(change)
         self._make_expected()
         self._standing.keep()
+        self._reached()
+
+    def _reached(self) -> None:
+        there = [answer for position, answer in self._reaching if position <= self._standing.position]
+        self._reaching = [each for each in self._reaching if each[0] > self._standing.position]
+        for answer in there:
+            answer(None)
 
     def _make_expected(self) -> None:
         while (found := self._expected.get(self._standing.position + 1)) is not None:
@@ -204,4 +224,5 @@ class Follower:
         log.info("the change record of {master} was taken over: {count} definitions", master=master, count=len(record))
         for position in [position for position in self._expected if position <= record.last]:
             self._expected.pop(position)[1](None)
+        self._reached()
         self._events.unrecorded(unrecorded)

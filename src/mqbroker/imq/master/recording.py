@@ -292,8 +292,7 @@ class Recording:
         if answer["change"] is not None:
             self._follower.expect(change_of(answer["change"]), partial(self._expected, request, position))
         else:
-            self._follower.behind(position)
-            request.answered(None, position)
+            self._follower.reach(position, lambda error: request.answered(error, position))
 
     def _expected(self, request: _Request, position: int, error: MQError | None) -> None:
         """Everything before the wish is done."""
@@ -307,6 +306,10 @@ class Recording:
             error = failure.value
             if not isinstance(error, MQError):
                 log.failure("a change could not be put on record", failure=failure)
+            elif request.deployed and not isinstance(error, ManagementError):
+                self._held.append(request)
+                self._later(RETRY_SECONDS, self.release)
+                return
             request.answered(IllegalStateError(f"the master broker {self.master} has not put {request.wish.name} on record: {error}"), 0)
 
     def _send_again(self, request: _Request) -> None:

@@ -30,10 +30,10 @@ log = Logger(namespace="mqbroker.imq")
 
 
 class SharedDefinitions:
-    """Made between server and acceptors; ``operations`` answers other members, and is to be registered under its name.
+    """Made when the links are; ``operations`` answers other members, and is to be registered under its name.
 
-    ``registrar`` is the one that messaging was made with, ``kept`` the settings of the store; ``new_id`` gives unique texts.  ``leave`` ends
-    the broker when it may not join.  Raises ValueError for a record in the store that cannot be used.
+    ``registrar`` is the one that messaging was made with, ``kept`` the settings of the store; ``new_id`` gives unique texts.  ``leave``
+    ends the broker when it may not join.  Raises ValueError for a record in the store that cannot be used.
     """
 
     def __init__(
