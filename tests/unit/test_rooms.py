@@ -104,6 +104,7 @@ ORDER: Mapping[str, Sequence[str]] = {
         "broker_xml",
         "overrides",
         "parse",
+        "imq",
         "instance",
     ),
     "mqbroker.messaging": (

@@ -96,6 +96,8 @@ class Transaction:
             batch.acknowledge(reference.queue.queue_id, reference.message)
             stored = True
         self.brought.clear()
+        if core.elsewhere is not None and core.elsewhere.decide(self, batch):
+            stored = True
         return core.commit_transaction(batch) if stored else 0
 
     def prepare(self, core: MessagingCore, xid: Xid, time_ms: int) -> int:
@@ -117,6 +119,8 @@ class Transaction:
             tuple(record_id for cache, duplicate_id in self.duplicate_ids if (record_id := cache.record_id(duplicate_id))),
         )
         batch.put_branch(self.prepared)
+        if core.elsewhere is not None:
+            core.elsewhere.remember(self, batch)
         for message, durable in self._stored(self.sends):
             batch.add_prepared(branch_id, message, [reference.queue.queue_id for reference in durable])
             _schedule(batch, message, durable)
@@ -133,6 +137,8 @@ class Transaction:
         self._end_branch(batch, commit=False)
         for cache, duplicate_id in self.duplicate_ids:
             cache.discard(duplicate_id, batch)
+        if core.elsewhere is not None:
+            core.elsewhere.undo(self, batch)
         return core.commit_transaction(batch)
 
     def give_away(self, core: MessagingCore) -> int:

@@ -6,9 +6,9 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.config.model.configuration import QueueConfiguration
 from mqbroker.messaging.turns.undecided import Undecided
-from mqclient.errors import AddressExistsError, IllegalStateError, QueueExistsError
+from mqclient.errors import AddressExistsError, IllegalStateError, MQError, QueueExistsError
 from mqclient.wire import packets as wire
-from tests.unit.imq.support import ONE, THREE, TWO, Net, Node, three
+from tests.unit.imq.net import ONE, THREE, TWO, Net, Node, three
 
 
 def create(name: str, **attributes: object) -> wire.CreateQueueV2:
@@ -181,7 +181,7 @@ class RunningTests(SynchronousTestCase):
             ("join", [None, None, None, None, "many"]),
             ("change", [TWO, {}]),
         ):
-            self.assertRaises(Exception, self.one.answer, operation, parameters)
+            self.assertRaises(MQError, self.one.answer, operation, parameters)
         self.assertEqual(self.record(), [])
 
 
@@ -338,4 +338,4 @@ class UnprotectedTests(SynchronousTestCase):
 
     def test_a_broker_with_a_record_takes_no_changes_from_one_without(self) -> None:
         _, one, _, _ = three()
-        self.assertRaises(Exception, one.answer, "change", [TWO, {}])
+        self.assertRaises(MQError, one.answer, "change", [TWO, {}])
