@@ -215,9 +215,7 @@ class ChangeRecord:
 
 
 def _conflict(existing: Recorded, wish: Wish, origin: str) -> MQError:
-    text = (
-        f"{existing.name} is defined by {existing.origin}, at position {existing.position} of the change record, and differently by {origin}"
-    )
+    text = f"{existing.name} is defined by {existing.origin}, at position {existing.position} of the change record, and differently by {origin}"
     return _of_kind(wish.key, {ADDRESS: AddressExistsError, QUEUE: QueueExistsError, DIVERT: IllegalStateError})(text)
 
 
