@@ -152,7 +152,7 @@ ORDER: Mapping[str, Sequence[str]] = {
         "core_bridge",
         "backup",
     ),
-    "mqbroker.imq": ("links",),
+    "mqbroker.imq": ("record", "links", "administration"),
     "mqbroker.storage.mirror": (
         "roots",
         "changes",

@@ -57,6 +57,7 @@ class ActiveBroker:
         self.store = store
         self.messages_recovered = len(recovered.messages)
         self._parts = parts
+        self._stop_wanted = stop_wanted
         self._kept: Mapping[tuple[str, str], str] = dict(recovered.settings)
         self._audit = AuditLog()
         self._management: ManagementService | None = None
@@ -119,6 +120,10 @@ class ActiveBroker:
         from mqbroker.server.management.service import ManagementService
 
         register_controls(self.registry, self.server, self._parts.version, self.disk_usage, lambda: self.listeners.acceptors)
+        if self.settings.imq is not None:
+            from mqbroker.node.imq_controls import register_imq
+
+            register_imq(self.registry, self.server, self.settings.imq, self._parts, self._stop_wanted)
         self._management = ManagementService(self.server, self.registry, self._audit)
         return self._management
 
