@@ -9,7 +9,6 @@ from twisted.logger import Logger
 
 from mqbroker.config.model.home_cluster import HomeCluster
 from mqbroker.imq.definitions.application import Application
-from mqbroker.imq.definitions.reaping import DestinationReaper
 from mqbroker.imq.definitions.registrar import HomeRegistrar
 from mqbroker.imq.definitions.reservations import Reservations
 from mqbroker.imq.definitions.temporary import RECONNECT_SECONDS, TemporaryDestinations
@@ -61,7 +60,6 @@ class SharedDefinitions:
         self.reservations = Reservations(peers, server.node_id, cluster.address, clock, turn, cluster.lock_timeout_s, self._expel)
         reconnect_s = cluster.reconnect_interval_multiplier * RECONNECT_SECONDS
         self.temporary = TemporaryDestinations(server, peers, reconnect_s, kept)
-        self.reaper = DestinationReaper(messaging.core, messaging.administration, cluster.reap_time_s, self._removed)
         self.operations = MemberOperations(
             {
                 **self.recording.answers,
@@ -73,8 +71,6 @@ class SharedDefinitions:
 
     def start(self) -> None:
         """Before the first client: ask for the record, and make what there was."""
-        self.reaper.sweep_at_start()
-        self.reaper.start()
         self.temporary.start()
         self._registrar.begin(self.recording, self.reservations, self.temporary.made)
         self.reservations.start()
@@ -83,10 +79,14 @@ class SharedDefinitions:
 
     def stop(self) -> None:
         """Before the connections end, so that what clients will come back to is kept."""
-        self.reaper.stop()
         self.temporary.stop()
         self.reservations.stop()
         self.recording.stop()
+
+    @property
+    def master(self) -> str | None:
+        """The present master (host:port); None in a cluster without one."""
+        return self.recording.master
 
     def _expel(self, holder: str, reason: str) -> None:
         """A session's client id is used elsewhere: the client is told, and loses its connection."""
@@ -94,7 +94,3 @@ class SharedDefinitions:
         if session is not None:
             session.reply_error(DuplicateMetadataError(reason))
             session.connection.fail_soon(reason)
-
-    @staticmethod
-    def _removed(name: str) -> None:
-        log.info("AMQ224113: {name} was not in use and has been removed", name=name)
