@@ -57,7 +57,8 @@ class Broker:
 
     ``on_failure`` is told why the broker cannot go on: it serves nobody any more, and writes nothing.  ``on_stop_wanted`` is
     called when management asks for an orderly stop, by default :meth:`stop`; who runs the process may end that, too.  ``on_active`` is
-    called whenever the broker has become active.  Raises :class:`StartError` for a network check that cannot be made.
+    called whenever the broker has become active, ``on_restart_wanted`` when management wants the broker to read its files again; None =
+    that cannot be asked for.  Raises :class:`StartError` for a network check that cannot be made.
     """
 
     def __init__(
@@ -67,6 +68,7 @@ class Broker:
         on_failure: Callable[[str], object] | None = None,
         on_stop_wanted: Callable[[], object] | None = None,
         on_active: Callable[[], object] = lambda: None,
+        on_restart_wanted: Callable[[], object] | None = None,
     ) -> None:
         self.settings = settings
         self.configuration = settings.configuration
@@ -76,6 +78,7 @@ class Broker:
         self._reactor = reactor
         self._on_failure = on_failure
         self._on_active = on_active
+        self._on_restart_wanted = on_restart_wanted
         self._watch: WatchThread | None = None
         self._memory_return: MemoryReturn | None = None
         self._network = self._network_watch()
@@ -123,6 +126,7 @@ class Broker:
             memory_default=default_global_max_size,
             version=__version__,
             network=self._network,
+            restart=self._on_restart_wanted,
         )
 
     def _network_watch(self) -> NetworkWatch | None:

@@ -71,16 +71,16 @@ class Clustering:
         """Functions that end the subscriptions and gauges of the grouping handler."""
         self._leaving: Deferred[Any] | None = None
         """Completes when all links are closed; None before :meth:`stop`."""
-        self.homes = None if configuration.home_cluster is None else self._make_homes(configuration.home_cluster)
+        self.homes = self._make_homes(configuration.home_cluster, kept) if configuration.home_cluster is not None else None
         self.manager = self._make_manager(configuration) if configuration.cluster_connections else None
         self.scale_down: ScaleDown | None = None
         if configuration.scale_down is not None and configuration.scale_down.enabled and not configuration.gives_away:
             self.scale_down_to(configuration.scale_down)
 
-    def _make_homes(self, settings: HomeCluster) -> Homes:
+    def _make_homes(self, settings: HomeCluster, kept: Mapping[tuple[str, str], str]) -> Homes:
         from mqbroker.node.homes import Homes
 
-        return Homes(self._server, self._runtime, settings)
+        return Homes(self._server, self._runtime, settings, kept)
 
     def _make_manager(self, configuration: Configuration) -> ClusterManager:
         messaging, send = self._server.messaging, self._server.notifications.send
@@ -171,6 +171,8 @@ class Clustering:
         if self.grouping is not None:
             self._following = follow(self.grouping, self._server)
             self.grouping.start()
+        if self.homes is not None:
+            self.homes.start()
         if self.manager is not None:
             self.manager.start()
         self.groups.announce()

@@ -108,7 +108,8 @@ class Parts:
     is, 0 to 1.  ``make_runtime`` gives links to other brokers their network and clock.  ``make_listeners`` makes the ways into a server,
     ``make_pages`` those to health and metrics.  ``registrar`` agrees to definitions and to names that are taken.  ``memory_default`` is the
     ``global-max-size`` in bytes of a configuration without one.  ``loop_lag_ms`` tells how long the event loop let others wait; None =
-    nobody watches it.  ``network`` watches the network; None = the configuration does not ask for that.
+    nobody watches it.  ``network`` watches the network; None = the configuration does not ask for that.  ``restart`` stops this broker in
+    order, and begins it again with its files as they are then; None = nobody can.
     """
 
     clock: Clock
@@ -131,3 +132,4 @@ class Parts:
     memory_default: Callable[[], int]
     version: str
     network: NetworkWatch | None = None
+    restart: Callable[[], object] | None = None

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from mqbroker.config.broker_xml.cluster_assembly import DEFAULT_CREDENTIALS
 from mqbroker.config.imq.checked import Checked
 from mqbroker.config.imq.destinations import DEAD_MESSAGE_QUEUE, AttributeRefused, Beans, parse_attributes, settings_with
 from mqbroker.config.imq.members import Members, find_members
@@ -15,7 +16,13 @@ from mqbroker.config.masking import MaskingError, decode_masked, unwrap
 from mqbroker.config.model.address_elements import ADDRESS_SETTING
 from mqbroker.config.model.address_settings import ANYCAST
 from mqbroker.config.model.cluster import ClusterConnectionConfiguration
-from mqbroker.config.model.configuration import AddressConfiguration, Configuration, QueueConfiguration
+from mqbroker.config.model.configuration import (
+    DEFAULT_CLUSTER_PASSWORD,
+    DEFAULT_CLUSTER_USER,
+    AddressConfiguration,
+    Configuration,
+    QueueConfiguration,
+)
 from mqbroker.config.model.home_cluster import HomeCluster
 from mqbroker.config.problems import Findings, did_you_mean
 from mqbroker.config.properties.properties import PropertiesError, parse_properties
@@ -189,6 +196,8 @@ class _Maker:
             static_connectors=tuple(names),
         )
         configuration.cluster_connections = [connection]
+        if (configuration.cluster_user, configuration.cluster_password) == (DEFAULT_CLUSTER_USER, DEFAULT_CLUSTER_PASSWORD):
+            self.findings.warn(self.instance.broker_xml, 0, DEFAULT_CREDENTIALS)
         if checked.layers.given("imq.cluster.clusterid") and not checked.get("imq.cluster.clusterid"):
             self.findings.error(*checked.place("imq.cluster.clusterid"), "imq.cluster.clusterid is empty: expected the name of the cluster")
 

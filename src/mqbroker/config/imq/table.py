@@ -181,7 +181,13 @@ DESTINATIONS: Sequence[ImqProperty] = (
     _shared(honoured("imq.autocreate.destination.maxNumMsgs", _COUNT, "Most messages of such a destination; -1 no limit."), "-1"),
     _shared(honoured("imq.autocreate.destination.maxTotalMsgBytes", _SIZE, "Most bytes of it; -1 no limit."), "-1"),
     _shared(
-        honoured("imq.autocreate.destination.maxNumProducers", kinds.integer(1, kinds.INT_MAX, -1), "Most producers; -1 no limit."), "-1"
+        refused(
+            "imq.autocreate.destination.maxNumProducers",
+            kinds.integer(1, kinds.INT_MAX, -1),
+            "Most producers; -1 no limit.",
+            "a CORE client gets no answer when it makes a producer, and so cannot be refused one",
+            (-1,),
+        )
     ),
     _shared(
         refused(

@@ -28,6 +28,10 @@ class Admission:
     def lift(self, kind: str) -> None:
         self._reasons.pop(kind, None)
 
+    def restricts(self, kind: str) -> bool:
+        """Is there a reason of this kind?"""
+        return kind in self._reasons
+
     @property
     def reason(self) -> str | None:
         """Why no clients are taken; None while they are."""

@@ -41,7 +41,7 @@ class Made:
         options: Mapping[str, str] | None = None,
         configuration: Configuration | None = None,
     ) -> None:
-        self.configuration = configuration or Configuration()
+        self.configuration = configuration or Configuration(cluster_user="links", cluster_password="links")
         self.findings = Findings()
         start = ImqStart(definitions or {}, options or {}, INSTALLATION)
         self.instance: ImqInstance | None = None

@@ -34,6 +34,11 @@ class LinkTests(SynchronousTestCase):
         self.assertIn("<cluster-connections>: the members of a home cluster are those of imq.cluster.brokerlist", errors[0])
         self.assertIn("<ha-policy>: ", errors[1])
 
+    def test_the_default_password_of_links_is_told(self) -> None:
+        [warning] = Made("", configuration=Configuration()).warnings
+        self.assertIn(f"{FOLDER}/etc/broker.xml: AMQ222007: Security risk!", warning)
+        self.assertEqual(Made("").warnings, [])
+
     def test_times_and_limits(self) -> None:
         home = Made("imq.cluster.waitReplyTimeout=7\nimq.cluster.locktimeout=8\nimq.reconnect.interval=9\nimq.cluster.clusterid=c").home
         self.assertEqual((home.wait_reply_s, home.acknowledgement_s, home.lock_timeout_s), (7, 7, 8))

@@ -1,0 +1,223 @@
+"""The resource ``imq.broker``: what the commands of OpenMQ ask a broker for beside the usual management."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from mqbroker.config.imq.instance import ImqInstance, read_imq_properties
+from mqbroker.config.imq.made import auto_created_settings
+from mqbroker.config.imq.members import MASTER, find_members
+from mqbroker.config.imq.places import parse_place
+from mqbroker.config.imq.table import UPDATED_NAMES
+from mqbroker.config.imq.written import with_property
+from mqbroker.config.problems import Findings
+from mqbroker.imq.administration.destinations import Destinations
+from mqbroker.imq.administration.durables import destroy_durable, durable_rows
+from mqbroker.imq.administration.pending import Pending
+from mqbroker.imq.administration.views import BROKER_DOWN, UNKNOWN, broker_groups, cluster_rows, origin_rows
+from mqbroker.server.management.registry import ManagementError, Operation, ServerResource, as_int, as_object, as_text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from twisted.internet.defer import Deferred
+
+    from mqbroker.config.imq.places import Place
+    from mqbroker.config.model.home_cluster import HomeCluster
+    from mqbroker.server.server import Server
+
+SHUTDOWN_SECONDS_MAX = 24 * 3600
+"""Seconds that a shutdown may be put off: a day, so that nobody forgets it."""
+
+LEAVE_SECONDS = 0.5
+"""How long who has asked for a stop may take to leave, so that no command sees a lost connection."""
+
+QUIESCED = "quiesced"
+"""The kind of restriction under which a quiesced broker takes no clients."""
+
+
+class ClusterActions(Protocol):
+    """What needs other members."""
+
+    @property
+    def master(self) -> str | None:
+        """The present master, host:port."""
+
+    def reload(self, brokers: Sequence[Place]) -> Deferred[None]:
+        """Let the members be these, here; then have all linked members read their own files again."""
+
+    def change_master(self, place: Place) -> Deferred[None]:
+        """Let another member keep the record.  Fails with the reason as MQError."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImqParts:
+    """What the resource needs from outside of the server.
+
+    ``stop`` and ``restart`` end this broker, the latter to begin anew (None = nobody can); ``actions`` is None for a broker alone.
+    """
+
+    instance: ImqInstance
+    version: str
+    read_file: Callable[[str], bytes]
+    write_file: Callable[[str, bytes], None]
+    stop: Callable[[], object]
+    restart: Callable[[], object] | None
+    actions: ClusterActions | None = None
+
+
+class ImqBroker(ServerResource):
+    """One instance of Open Message Queue."""
+
+    def __init__(self, server: Server, parts: ImqParts) -> None:
+        super().__init__(server)
+        self._parts = parts
+        self._pending = Pending()
+        self._stopping: Any = None
+        """The timer of a shutdown that was put off."""
+        self.destinations = Destinations(server, auto_created_settings(parts.instance.checked), self._home.consumer_flow_limit)
+
+    @property
+    def _home(self) -> HomeCluster:
+        home = self.server.configuration.home_cluster
+        assert home is not None  # every instance has one, also without other members
+        return home
+
+    @property
+    def state(self) -> str:
+        """As OpenMQ calls it."""
+        if self._stopping is not None:
+            return "SHUTDOWN_STARTED"
+        return "QUIESCE_COMPLETE" if self.server.admission.restricts(QUIESCED) else "OPERATING"
+
+    # --- views
+
+    def list_brokers(self) -> str:
+        """The members of the cluster with their states, as JSON."""
+        home = self._home
+        return json.dumps({"clusterID": home.cluster_id or "", "brokers": cluster_rows(self.server, home, self.state)})
+
+    def query(self) -> str:
+        """Everything about the broker, as JSON: groups of titles and values."""
+        instance, home = self._parts.instance, self._home
+        active = [row["address"] for row in cluster_rows(self.server, home, self.state) if row["state"] not in (BROKER_DOWN, UNKNOWN)]
+        master = home.master if self._parts.actions is None else self._parts.actions.master
+        return json.dumps(broker_groups(self.server, instance, self._parts.version, active, master, self.state))
+
+    def origins(self) -> str:
+        """Each property with its value, who gives it and what it does here, as JSON."""
+        return json.dumps(origin_rows(self._parts.instance.layers))
+
+    # --- changes of the broker
+
+    def update(self, given: Any) -> None:
+        """Write properties into the instance's own file; they count from the next start on, the URL from the next reload on."""
+        texts = {name: as_text(value) for name, value in as_object(given, "the attributes are").items()}
+        for name in texts:
+            if name not in UPDATED_NAMES:
+                listed = "\n".join(UPDATED_NAMES)
+                raise ManagementError(f"Invalid attribute specified: {name}\nThe valid attributes for updating a broker are:\n{listed}")
+        instance = self._parts.instance
+        try:
+            text = self._parts.read_file(instance.file).decode("utf-8", "replace")
+        except OSError:
+            text = ""
+        for name, value in texts.items():
+            text = with_property(text, name, value)
+        self._check(text.encode())
+        try:
+            self._parts.write_file(instance.file, text.encode())
+        except OSError as error:
+            raise ManagementError(f"{instance.file} cannot be written: {error.strerror or error}") from error
+
+    def _check(self, content: bytes) -> None:
+        """Raises ManagementError for properties with which the broker would not start."""
+        file, read_file = self._parts.instance.file, self._parts.read_file
+        self._read_again(lambda path: content if path == file else read_file(path))
+
+    def _read_again(self, read_file: Callable[[str], bytes]) -> tuple[Place, ...]:
+        """The members as the files name them now.  Raises ManagementError for files that cannot be used."""
+        instance, findings = self._parts.instance, Findings()
+        checked = read_imq_properties(instance.folder, instance.start, read_file, findings)
+        members = None if findings.errors else find_members(checked, instance.host_names, findings)
+        if members is None:
+            raise ManagementError("\n".join(map(str, findings.errors)))
+        return members.all
+
+    def quiesce(self) -> None:
+        """Take no new clients; those that are here go on."""
+        if not self.server.security.enabled:
+            raise ManagementError("without security nobody is an administrator, and nobody could end it")
+        self.server.admission.restrict(QUIESCED, "the broker is quiesced")
+
+    def unquiesce(self) -> None:
+        self.server.admission.lift(QUIESCED)
+
+    def shutdown(self, seconds: Any = 0) -> None:
+        """Stop in order, now or after ``seconds``; a further call sets another time."""
+        delay = as_int(seconds)
+        if not 0 <= delay <= SHUTDOWN_SECONDS_MAX:
+            raise ManagementError(f"{delay} seconds: expected 0 to {SHUTDOWN_SECONDS_MAX}")
+        if self._stopping is not None:
+            self._stopping.cancel()
+        self._stopping = self.server.clock.call_later(max(delay, LEAVE_SECONDS), self._parts.stop)
+
+    def restart(self) -> None:
+        """Stop in order, and begin anew with the files as they are then."""
+        if self._parts.restart is None:
+            raise ManagementError("this broker runs inside another program, which alone can start it again")
+        self.server.clock.call_later(LEAVE_SECONDS, self._parts.restart)
+
+    # --- changes of the cluster
+
+    def reload(self) -> None:
+        """Read the list of brokers again, here and on all linked members."""
+        actions = self._actions
+        places = self._read_again(self._parts.read_file)
+        self._pending.result("reload", lambda: actions.reload(places))
+
+    def change_master(self, attributes: Any) -> None:
+        """Let another member be the master."""
+        texts = as_object(attributes, "the attributes are")
+        for name in texts:
+            if name != MASTER:
+                raise ManagementError(f"Invalid attribute specified: {name}\nThe valid attributes for changing the master are:\n{MASTER}")
+        try:
+            place = parse_place(as_text(texts.get(MASTER)))
+        except ValueError:
+            raise ManagementError(f"BAD_REQUEST: {MASTER}: expected the new master as host:port") from None
+        actions = self._actions
+        self._pending.result(("changeMaster", place), lambda: actions.change_master(place))
+
+    @property
+    def _actions(self) -> ClusterActions:
+        if self._parts.actions is None:
+            raise ManagementError("this broker is in no cluster")
+        return self._parts.actions
+
+
+ImqBroker.ATTRIBUTES = {"State": lambda control: control.state}
+
+ImqBroker.OPERATIONS = {
+    "listBrokers": Operation(ImqBroker.list_brokers),
+    "queryBroker": Operation(ImqBroker.query),
+    "listOrigins": Operation(ImqBroker.origins),
+    "updateBroker": Operation(ImqBroker.update, 1),
+    "quiesce": Operation(ImqBroker.quiesce),
+    "unquiesce": Operation(ImqBroker.unquiesce),
+    "shutdown": Operation(ImqBroker.shutdown, 0, 1),
+    "restart": Operation(ImqBroker.restart),
+    "reloadCluster": Operation(ImqBroker.reload),
+    "changeMaster": Operation(ImqBroker.change_master, 1),
+    "listDestinations": Operation(lambda control, *parameters: json.dumps(control.destinations.rows(*parameters)), 0, 2),
+    "queryDestination": Operation(lambda control, kind, name: json.dumps(control.destinations.query(kind, name)), 2),
+    "createDestination": Operation(lambda control, *parameters: control.destinations.create(*parameters), 2, 3),
+    "updateDestination": Operation(lambda control, *parameters: control.destinations.update(*parameters), 3),
+    "destroyDestination": Operation(lambda control, *parameters: control.destinations.destroy(*parameters), 2),
+    "purgeDestination": Operation(lambda control, *parameters: control.destinations.purge(*parameters), 2),
+    "listDurables": Operation(lambda control, topic=None: json.dumps(durable_rows(control.server.messaging, topic)), 0, 1),
+    "destroyDurable": Operation(lambda control, *parameters: destroy_durable(control.server.messaging, *parameters), 1, 2),
+}
