@@ -95,7 +95,7 @@ class Coordination:
             if records:
                 part = _Part([_branch_of(record.xid) for record in records])
                 part.records = records
-                branch.transaction.elsewhere = part
+                branch.transaction.outside = part
                 self._parts.add(part)
 
     @property
@@ -112,7 +112,7 @@ class Coordination:
             part = self._begin(work, xid)
             if part is None:
                 return None
-            work.elsewhere = part
+            work.outside = part
             self._parts.add(part)
         if part.unanswered:
             return part.when_answered
@@ -201,7 +201,7 @@ class Coordination:
         """The outcome is known."""
         part = _part_of(work)
         if part is not None:
-            work.elsewhere = None
+            work.outside = None
             self._parts.discard(part)
         return part
 
@@ -284,7 +284,7 @@ class Coordination:
 
 
 def _part_of(work: Work) -> _Part | None:
-    part = work.elsewhere
+    part = work.outside
     assert part is None or isinstance(part, _Part)
     return part
 

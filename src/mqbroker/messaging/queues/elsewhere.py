@@ -24,7 +24,7 @@ class Work(Protocol):
 
     acknowledged: list[Reference]
     failure: MQError | None
-    elsewhere: object | None
+    outside: object | None
     """The part of it at other brokers."""
 
     def mark_rollback_only(self, failure: MQError) -> None: ...
