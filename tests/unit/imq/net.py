@@ -167,7 +167,7 @@ class Node:
 
     def start(self) -> None:
         """Start, on what there is; the links are made by the test."""
-        configuration = Configuration(security_enabled=self.net.security)
+        configuration = Configuration(security_enabled=self.net.security, address_settings={"#": {"dead_letter_address": "DLQ"}})
         for queue in self.configured:
             address = AddressConfiguration(queue.address, frozenset((queue.routing_type or 0,)), [queue])
             configuration.addresses.append(address)
