@@ -172,6 +172,7 @@ ORDER: Mapping[str, Sequence[str]] = {
         "controls",
         "grouping",
         "groups",
+        "homes",
         "clustering",
         "retirement",
         "presence",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from twisted.trial.unittest import SynchronousTestCase
+
 from mqbroker.config.model.configuration import Configuration
 from mqbroker.config.model.home_cluster import HomeCluster
 from mqbroker.imq.delivery.delivery import Delivery
@@ -157,3 +159,23 @@ class _Loss:
 
     def connection_failed(self, error: Exception, failed_over: bool) -> None:
         self._lost(error)
+
+
+class HomeAndConsumer(SynchronousTestCase):
+    """Producers are at A, consumers at B."""
+
+    def setUp(self) -> None:
+        self.cluster = Cluster(2)
+        self.a, self.b = self.cluster[1], self.cluster[2]
+        self.sender = self.a.session()
+
+    def publish(self, *bodies: bytes, **headers: object) -> None:
+        for body in bodies:
+            self.sender.publish(body, **headers)  # type: ignore[arg-type]
+        self.cluster.stir()
+
+    def consumer(self, **more: object) -> Session:
+        session = self.b.session()
+        session.consume(**more)  # type: ignore[arg-type]
+        self.cluster.stir()
+        return session

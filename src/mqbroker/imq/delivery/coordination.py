@@ -75,8 +75,8 @@ class Coordination:
         self._own_id = node_id
         self._homes = homes
         self._runner = runner
-        self._parts: dict[Any, _Part] = {}
-        """By transaction: those that are not decided."""
+        self._parts: set[_Part] = set()
+        """Those that are not decided."""
         self._decisions: dict[Xid, BranchRecord] = {}
         """By branch: those that are committed, until their home has done so."""
         self._committing: set[Xid] = set()
@@ -93,24 +93,27 @@ class Coordination:
         for branch in branches.prepared():
             records = prepared.get(_number_of(branch.xid))
             if records:
-                part = self._parts[branch.transaction] = _Part([_branch_of(record.xid) for record in records])
+                part = _Part([_branch_of(record.xid) for record in records])
                 part.records = records
+                branch.transaction.outside = part
+                self._parts.add(part)
 
     @property
     def undecided(self) -> int:
         """Branches at homes whose outcome is not decided, or not known there."""
-        return len(self._decisions) + sum(len(part.branches) for part in self._parts.values())
+        return len(self._decisions) + sum(len(part.branches) for part in self._parts)
 
     # --- one transaction
 
     def prepare(self, work: Any, xid: Xid | None) -> Callable[[Callable[[], object]], None] | None:
         """Prepare the branches at homes.  None when they have answered, or there are none; else what calls a function then."""
-        part = self._parts.get(work)
+        part = _part_of(work)
         if part is None:
             part = self._begin(work, xid)
             if part is None:
                 return None
-            self._parts[work] = part
+            work.outside = part
+            self._parts.add(part)
         if part.unanswered:
             return part.when_answered
         if part.failure is not None:
@@ -152,7 +155,7 @@ class Coordination:
 
     def remember(self, work: Work, batch: StoreBatch) -> None:
         """The transaction is being prepared."""
-        part = self._parts.get(work)
+        part = _part_of(work)
         if part is not None:
             part.records = [self._record(branch, BranchState.PREPARED) for branch in part.branches]
             for record in part.records:
@@ -160,7 +163,7 @@ class Coordination:
 
     def decide(self, work: Work, batch: StoreBatch) -> bool:
         """The transaction is being committed.  Returns whether the decision was stored."""
-        part = self._parts.get(work)
+        part = _part_of(work)
         if part is None or part.one_phase:
             return False
         for record in part.records:
@@ -172,20 +175,20 @@ class Coordination:
 
     def undo(self, work: Work, batch: StoreBatch) -> None:
         """The prepared transaction is being rolled back."""
-        part = self._parts.get(work)
+        part = _part_of(work)
         for record in () if part is None else part.records:
             batch.end_branch(record.branch_id, False)
 
     def committed(self, work: Work) -> None:
         """The decision is durable."""
-        part = self._parts.pop(work, None)
+        part = self._take(work)
         if part is not None and not part.one_phase:
             for branch in part.branches:
                 self._commit_at(branch)
 
     def rolled_back(self, work: Work) -> None:
         """The transaction was rolled back: its messages go back to their homes, which count that."""
-        part = self._parts.pop(work, None)
+        part = self._take(work)
         for branch in () if part is None else part.branches:
             self._roll_back_at(branch)
         remote = [reference for reference in work.acknowledged if isinstance(reference, RemoteReference)]
@@ -193,6 +196,14 @@ class Coordination:
             work.acknowledged[:] = [reference for reference in work.acknowledged if not isinstance(reference, RemoteReference)]
             for consumer, references in by_consumer(remote).items():
                 consumer.give_back(references, counted=True)
+
+    def _take(self, work: Work) -> _Part | None:
+        """The outcome is known."""
+        part = _part_of(work)
+        if part is not None:
+            work.outside = None
+            self._parts.discard(part)
+        return part
 
     # --- the second phase
 
@@ -263,13 +274,19 @@ class Coordination:
                 self._forget(branch)
 
     def _open_branches(self) -> Iterator[Xid]:
-        for part in self._parts.values():
+        for part in self._parts:
             yield from part.branches
 
     def _record(self, branch: Xid, state: BranchState) -> BranchRecord:
         core = self._core
         xid = branch._replace(format_id=COORDINATED_FORMAT)
         return BranchRecord(core.store.next_id(), xid, state, core.clock.wall_ms())
+
+
+def _part_of(work: Work) -> _Part | None:
+    part = work.outside
+    assert part is None or isinstance(part, _Part)
+    return part
 
 
 def _branch_of(record: Xid) -> Xid:
@@ -289,5 +306,5 @@ def _call_all(functions: Iterable[Callable[[], None]]) -> None:
 
 def _lost_link(consumer: RemoteConsumer) -> MQError:
     return TransactionRolledBackError(
-        f"a message of queue {consumer.owner.queue.name} that this transaction has consumed went back to its home, to which the link was lost"
+        f"a message of queue {consumer.owner.queue.name} that this transaction has consumed went back to its home: the link there was lost"
     )

@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from mqbroker.cluster.links.outgoing import node_id_bytes
+from mqbroker.imq.delivery.contents import Contents
 from mqbroker.imq.delivery.coordination import Coordination
 from mqbroker.imq.delivery.home import Home, Runner
 from mqbroker.imq.delivery.remote_consumer import RemoteConsumer, by_consumer
@@ -147,11 +148,23 @@ class Delivery:
         remote_queue = self._queues.pop(queue, None)
         if remote_queue is not None:
             remote_queue.end()
+        if queue.definition.temporary:
+            for home in self.homes.values():
+                home.queue_deleted(queue.name)
 
     # --- for these queues (a ConsumerMaker)
 
     def linked_homes(self) -> Iterator[str]:
         yield from self.homes
+
+    def contents(self, home: str) -> Contents:
+        return self.homes[home].contents
+
+    def missing(self, remote: RemoteConsumer, home_id: int) -> None:
+        home = self.homes.get(remote.home)
+        if home is not None:
+            queue = remote.owner.queue.name
+            home.member.fail(IllegalStateError(f"message {home_id} of queue {queue} should have come over this link before, and has not"))
 
     def open_consumer(self, remote: RemoteConsumer) -> None:
         home = self.homes.get(remote.home)

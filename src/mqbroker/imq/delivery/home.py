@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from twisted.logger import Logger
 
+from mqbroker.imq.delivery.contents import Contents
 from mqbroker.imq.delivery.remote_consumer import RemoteConsumer
 from mqbroker.messaging.queues.definitions import QueueDefinition
 from mqclient.core.settings import QueueConfiguration
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from mqbroker.imq.links.home_links import LinkedMember
     from mqbroker.messaging.ports import Clock
     from mqbroker.messaging.turns.turn import Turn
+    from mqclient.core.consuming.encoded import EncodedConsumer
     from mqclient.core.session.session import Session
     from mqclient.wire.primitives import Xid
 
@@ -51,8 +53,8 @@ class Runner(Protocol):
 
 
 class Home:
-    """``node_id`` is this broker's.  ``ready(home)`` is called when consumers can be opened; ``create_missing`` says of a definition whether the queue is made
-    at a home that does not have it."""
+    """``node_id`` is this broker's.  ``ready(home)`` is called when consumers can be opened; ``create_missing`` says of a definition
+    whether the queue is made at a home that does not have it."""
 
     def __init__(
         self,
@@ -78,6 +80,9 @@ class Home:
         self._requests: deque[Callable[[], Coroutine[Any, Any, None]]] = deque()
         """What has to be asked in the session of the consumers: one after the other, since acknowledgements would wait behind two."""
         self._busy = False
+        self.contents = Contents(self.when_stored)
+        self._made: set[str] = set()
+        """Temporary queues that were made there for consumers here."""
         self._unconfirmed: list[Answered] = []
         self._confirming = False
 
@@ -116,12 +121,25 @@ class Home:
         if encoded is None:
             return
 
-        async def close() -> None:
-            await encoded.close()
-            if self._consuming is not None:
-                self._consuming.encoded_consumers.pop(encoded.id, None)
+        self._request(lambda: self._close(encoded))
 
-        self._request(close)
+    def queue_deleted(self, name: str) -> None:
+        """A temporary queue has ended here: so does the one that was made for it there."""
+        if name in self._made:
+            self._made.discard(name)
+            self._request(lambda: self._delete(name))
+
+    async def _close(self, encoded: EncodedConsumer) -> None:
+        await encoded.close()
+        if self._consuming is not None:
+            self._consuming.encoded_consumers.pop(encoded.id, None)
+
+    async def _delete(self, name: str) -> None:
+        assert self._consuming is not None
+        try:
+            await self._consuming.delete_queue(name)
+        except QueueDoesNotExistError:
+            pass  # its address was deleted
 
     async def _open_consumer(self, remote: RemoteConsumer) -> None:
         if remote.lost or self._consuming is None:
@@ -144,12 +162,11 @@ class Home:
             return
         if remote.lost:
             if not self.lost:
-                await encoded.close()
-                self._consuming.encoded_consumers.pop(encoded.id, None)
+                await self._close(encoded)
             return
         self._turn.run(self._opened, remote, encoded)
 
-    def _opened(self, remote: RemoteConsumer, encoded: Any) -> None:
+    def _opened(self, remote: RemoteConsumer, encoded: EncodedConsumer) -> None:
         remote.opened(encoded)
         self._turn.mark_queue(remote.owner.queue)
 
@@ -161,10 +178,10 @@ class Home:
         session = self._consuming
         assert session is not None
         configuration = QueueConfiguration(
-            definition.name,
-            definition.address,
-            definition.routing_type,
-            definition.filter_string,
+            name=definition.name,
+            address=definition.address,
+            routing_type=definition.routing_type,
+            filter_string=definition.filter_string,
             durable=definition.durable,
             temporary=definition.temporary,
             auto_created=definition.auto_created,
@@ -175,7 +192,9 @@ class Home:
             else:
                 await session.create_queue(configuration)
         except QueueExistsError:
-            pass  # somebody was faster
+            return  # somebody was faster
+        if definition.temporary:
+            self._made.add(definition.name)
 
     def _request(self, request: Callable[[], Coroutine[Any, Any, None]]) -> None:
         if self.lost:

@@ -6,6 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
+from mqbroker.imq.delivery.contents import Contents
 from mqbroker.imq.delivery.waiting import Waiting
 from mqbroker.messaging.message.large_body import LargeBody
 from mqbroker.messaging.message.message import Message
@@ -38,6 +39,9 @@ class RemoteOwner(Protocol):
     def arrived(self, remote: RemoteConsumer) -> None:
         """A message waits."""
 
+    def missing(self, remote: RemoteConsumer, home_id: int) -> None:
+        """The home has referred to a message that is not here."""
+
     def closing(self, remote: RemoteConsumer) -> None:
         """Nobody needs it any more, and nothing is in delivery from it."""
 
@@ -49,10 +53,11 @@ class RemoteConsumer:
     """Asks its home for messages as the consumers here take them, and tells it how each was settled.
 
     ``window`` is how many messages may be under way or wait here; it is doubled when consumers have taken all of them and could take more,
-    and begins anew after they have let some wait too long.  ``home`` is the node id of the home, ``filter_string`` is None for all messages.
+    and begins anew after they have let some wait too long.  ``home`` is the node id of the home; ``filter_string`` None: all messages.
+    ``contents`` are those that the home may refer to, None where it refers to none.
     """
 
-    def __init__(self, owner: RemoteOwner, home: str, filter_string: str | None) -> None:
+    def __init__(self, owner: RemoteOwner, home: str, filter_string: str | None, contents: Contents | None) -> None:
         self.owner = owner
         self.home = home
         self.filter_string = filter_string
@@ -67,6 +72,7 @@ class RemoteConsumer:
         self.received = 0
         self.settled = 0
         self.returned = 0
+        self._contents = contents
         self._consumer: EncodedConsumer | None = None
         self._outstanding = 0
         """Messages that were asked for and have not come."""
@@ -147,6 +153,15 @@ class RemoteConsumer:
             return
         self._arrive(Message.read(message, body_end(message)), delivery_count)
 
+    def held_received(self, message_id: int, delivery_count: int) -> None:
+        if self.lost:
+            return
+        content = None if self._contents is None else self._contents.find(message_id)
+        if content is None:
+            self.owner.missing(self, message_id)
+        else:
+            self._take_in(content.duplicate(self.owner.next_id()), message_id, delivery_count)
+
     def large_received(self, packet: SessionReceiveLarge, frame_size: int) -> None:
         if self.lost:
             return
@@ -167,6 +182,11 @@ class RemoteConsumer:
         home_id = message.message_id
         message.renumber(self.owner.next_id())
         message.keep_elsewhere()
+        self._take_in(message, home_id, delivery_count)
+
+    def _take_in(self, message: Message, home_id: int, delivery_count: int) -> None:
+        if self._contents is not None and message.large is None:
+            self._contents.keep(home_id, message)
         reference = RemoteReference(message, self.owner.queue, delivery_count, self, home_id)
         self.received += 1
         if self._outstanding:
@@ -185,22 +205,22 @@ class RemoteConsumer:
         consumer = self._consumer
         if consumer is None:
             return
-        ids = self._in_order(references)
-        self._forget(references)
-        if ids is None:
+        last = self._in_order(references)
+        if last is None:
             consumer.acknowledge([reference.home_id for reference in references])
         else:
-            consumer.acknowledge_until(ids)
+            consumer.acknowledge_until(last)
+        self._forget(references)
         self._close_if_done()
 
     def take_over(self, references: Sequence[RemoteReference]) -> Callable[[], None]:
         """A transaction that is about to be prepared has them.  Returns the function that acknowledges them."""
         consumer = self._consumer
         assert consumer is not None
-        self._forget(references)
 
         def acknowledge() -> None:
             consumer.acknowledge([reference.home_id for reference in references])
+            self._forget(references)
             self._close_if_done()
 
         return acknowledge
@@ -211,8 +231,8 @@ class RemoteConsumer:
         if consumer is None or not references:
             return
         self.returned += len(references)
-        self._forget(references)
         consumer.give_back([reference.home_id for reference in references], counted=counted)
+        self._forget(references)
         self._close_if_done()
 
     def put_back(self, references: Iterable[RemoteReference]) -> None:
@@ -229,8 +249,8 @@ class RemoteConsumer:
         """The message has expired."""
         consumer = self._consumer
         if consumer is not None:
-            self._forget((reference,))
             consumer.expired(reference.home_id)
+            self._forget((reference,))
             self._close_if_done()
 
     def _in_order(self, references: Sequence[RemoteReference]) -> int | None:
@@ -241,10 +261,13 @@ class RemoteConsumer:
         return references[-1].home_id if len(references) <= len(self.unsettled) else None
 
     def _forget(self, references: Iterable[RemoteReference]) -> None:
+        """The home has been told what became of them."""
         for reference in references:
             if self.unsettled.pop(reference.message.message_id, None) is not None:
                 self.settled += 1
                 _release(reference)
+                if self._contents is not None:
+                    self._contents.settled(reference.home_id)
 
     def _close_if_done(self) -> None:
         if self.retiring and not self.unsettled and self._large is None and self._consumer is not None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Protocol
 
+from mqbroker.imq.delivery.contents import Contents
 from mqbroker.imq.delivery.remote_consumer import RemoteConsumer
 from mqbroker.imq.delivery.takers import Takers
 from mqbroker.messaging.message.large_body import LargeBody
 from mqbroker.messaging.ports import Cancellable, Store
 from mqbroker.messaging.queues.consumer import QueueConsumer
+from mqbroker.messaging.queues.definitions import MULTICAST
 from mqbroker.messaging.queues.queue import Queue
 from mqbroker.messaging.queues.references import Reference, RemoteReference
 from mqbroker.server.session.consumers import ServerConsumer
@@ -24,6 +26,12 @@ class ConsumerMaker(Protocol):
 
     def linked_homes(self) -> Iterator[str]:
         """The node ids of the linked members."""
+
+    def contents(self, home: str) -> Contents:
+        """What has crossed the link and may be referred to."""
+
+    def missing(self, remote: RemoteConsumer, home_id: int) -> None:
+        """The home has referred to a message that is not here."""
 
     def open_consumer(self, remote: RemoteConsumer) -> None:
         """Open the consumer at its home; tried again until that has the queue."""
@@ -129,7 +137,7 @@ class RemoteQueue:
         """The queue is deleted."""
         self.queue.look_elsewhere(None)
         self._stop_timer()
-        for filtered in self._filtered.values():
+        for filtered in list(self._filtered.values()):
             filtered.takers.set(())
             for remote in list(filtered.remotes.values()):
                 remote.retire()
@@ -140,7 +148,8 @@ class RemoteQueue:
 
     def _open(self, filtered: _Filtered, home: str, text: str | None) -> None:
         if home not in filtered.remotes:
-            remote = filtered.remotes[home] = RemoteConsumer(self, home, text)
+            contents = self._maker.contents(home) if self.queue.definition.routing_type == MULTICAST else None
+            remote = filtered.remotes[home] = RemoteConsumer(self, home, text, contents)
             self._maker.open_consumer(remote)
 
     def _drop_if_empty(self, text: str | None, filtered: _Filtered) -> None:
@@ -163,6 +172,9 @@ class RemoteQueue:
 
     def arrived(self, remote: RemoteConsumer) -> None:
         self.queue.turn.mark_queue(self.queue)
+
+    def missing(self, remote: RemoteConsumer, home_id: int) -> None:
+        self._maker.missing(remote, home_id)
 
     def closing(self, remote: RemoteConsumer) -> None:
         self._forget(remote)
@@ -198,10 +210,8 @@ class RemoteQueue:
 
     def _give(self, *, behind_own: bool) -> None:
         queue = self.queue
-        if not queue.dispatch_allowed or queue.deleted or queue.paused or queue.address.paused:
-            return
         for filtered in self._filtered.values():
-            if not filtered.takers.ready:
+            if not self._takes(filtered):
                 continue
             while (found := filtered.first()) is not None:
                 own = None if behind_own else queue.references.head()
@@ -231,6 +241,11 @@ class RemoteQueue:
             consumer.handle(reference)
         return True
 
+    def _takes(self, filtered: _Filtered) -> bool:
+        """Can a consumer here take a message now?"""
+        queue = self.queue
+        return queue.dispatch_allowed and not (queue.deleted or queue.paused or queue.address.paused) and filtered.takers.ready
+
     def _expired(self, reference: Reference) -> bool:
         expiration = reference.message.expiration
         return 0 < expiration <= self.queue.clock.wall_ms()
@@ -239,7 +254,7 @@ class RemoteQueue:
         """Ask homes for what consumers here can take; watch what they do not take."""
         held = False
         for filtered in self._filtered.values():
-            if filtered.takers.ready:
+            if self._takes(filtered):
                 for remote in filtered.remotes.values():
                     remote.ask(not remote.waiting)
             elif any(remote.waiting for remote in filtered.remotes.values()):
@@ -252,7 +267,7 @@ class RemoteQueue:
     def _hand_back(self) -> None:
         self._timer = None
         for filtered in self._filtered.values():
-            if not filtered.takers.ready:
+            if not self._takes(filtered):
                 for remote in list(filtered.remotes.values()):
                     remote.hand_back_waiting()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from twisted.internet.defer import Deferred, succeed
@@ -94,7 +95,8 @@ class HomeLoad:
     def make_link(self, member: LinkedTo) -> Link:
         owner = self._owner
         name = f"{owner.name}.{self._node_id}"
-        settings = member_bridge_settings(owner, name)
+        # Sessions end with the link: nothing is kept for their reattachment.
+        settings = replace(member_bridge_settings(owner, name), confirmation_window_size=-1)
         locators = owner.locators
         return Bridge(name, owner.runtime, member.connectors, settings, _Cargo(), member, topology=locators.topology, greet=locators.greet)
 
@@ -104,6 +106,7 @@ class HomeLoad:
     def started(self) -> None:
         assert self._factory is not None
         self._member = HomeMember(self._node_id, self._factory, self._owner.locators.credentials)
+        log.info("{name} ({node}) is linked", name=self._member.name, node=self._node_id)
         self._links.up(self._member)
 
     def disconnected(self) -> None:
@@ -137,6 +140,8 @@ class HomeLoads:
 
     ``consumers`` gives the number of consumers that this broker has at a member.
     """
+
+    stand_ins = True
 
     def __init__(self, links: HomeLinks, consumers: Callable[[str], int]) -> None:
         self._links = links

@@ -18,10 +18,11 @@ class Transaction:
 
     ``failure`` is set when the transaction can only be rolled back; a commit then raises it.  ``prepared`` is the stored branch record,
     None before XA prepare.  ``heuristic``: management has decided; the store keeps the outcome.  ``brought`` are messages that another
-    broker has handed over together with their acknowledgement; they are not stored before the transaction is prepared.
+    broker has handed over together with their acknowledgement; they are not stored before the transaction is prepared.  ``outside`` is
+    its part at other brokers, of :class:`mqbroker.messaging.queues.elsewhere.Elsewhere`.
     """
 
-    __slots__ = ("acknowledged", "brought", "duplicate_ids", "failure", "heuristic", "prepared", "sends")
+    __slots__ = ("acknowledged", "brought", "duplicate_ids", "failure", "heuristic", "outside", "prepared", "sends")
 
     def __init__(self) -> None:
         self.sends: list[tuple[Message, list[Reference]]] = []
@@ -31,6 +32,7 @@ class Transaction:
         self.failure: MQError | None = None
         self.prepared: BranchRecord | None = None
         self.heuristic = False
+        self.outside: object | None = None
 
     @property
     def empty(self) -> bool:
@@ -54,6 +56,7 @@ class Transaction:
         work.failure, self.failure = self.failure, None
         work.prepared, self.prepared = self.prepared, None
         work.heuristic, self.heuristic = self.heuristic, False
+        work.outside, self.outside = self.outside, None
         return work
 
     def reject_duplicate(self, message: Message) -> None:

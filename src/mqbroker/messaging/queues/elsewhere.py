@@ -24,6 +24,8 @@ class Work(Protocol):
 
     acknowledged: list[Reference]
     failure: MQError | None
+    outside: object | None
+    """The part of it at other brokers."""
 
     def mark_rollback_only(self, failure: MQError) -> None: ...
 

@@ -30,6 +30,9 @@ class Recipient(Protocol):
 
     def chunk_received(self, chunk: bytes, frame_size: int, continues: bool) -> None: ...
 
+    def held_received(self, message_id: int, delivery_count: int) -> None:
+        """A message that another consumer of the session has got (home links only)."""
+
     def disconnected(self) -> None:
         """The broker has ended the consumer: what is in delivery to it goes to others."""
 

@@ -24,6 +24,7 @@ from mqclient.wire.packets import (
     PacketsConfirmed,
     ProducerCredits,
     ProducerFailCredits,
+    ReceiveHeld,
     SessionReceive,
     SessionReceiveContinuation,
     SessionReceiveLarge,
@@ -114,6 +115,10 @@ class Incoming:
             receiver = session.consumer(packet.consumer_id) or session.encoded_consumers.get(packet.consumer_id)
             if receiver is not None:
                 receiver.arrivals.large_received(packet, size)
+        elif isinstance(packet, ReceiveHeld):
+            held = session.encoded_consumers.get(packet.consumer_id)
+            if held is not None:
+                held.arrivals.held_received(packet.message_id, packet.delivery_count)
         elif isinstance(packet, DisconnectConsumer):
             consumer = session.consumer(packet.consumer_id)
             if consumer is not None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import construct as cs
 
-from mqclient.wire.packets.grammar_packets import CLIENT_TO_SERVER, Description
-from mqclient.wire.packets.grammar_types import BOOL, I64, I64_ARRAY
+from mqclient.wire.packets.grammar_packets import CLIENT_TO_SERVER, SERVER_TO_CLIENT, Description
+from mqclient.wire.packets.grammar_types import BOOL, I32, I64, I64_ARRAY
 
 HOMES = (
     Description(
@@ -18,6 +18,18 @@ HOMES = (
             "consumer_id" / I64,
             "counted" / BOOL * "true: they were consumed in vain, as after a rollback; false: this delivery does not count",
             "message_ids" / I64_ARRAY,
+        ),
+    ),
+    Description(
+        -122,
+        "SESS_RECEIVE_HELD",
+        SERVER_TO_CLIENT,
+        "session",
+        "A message for another consumer of the same session, without its content.",
+        cs.Struct(
+            "consumer_id" / I64,
+            "message_id" / I64 * "in delivery to another consumer of the session, which has got it whole",
+            "delivery_count" / I32,
         ),
     ),
 )
