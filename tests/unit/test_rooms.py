@@ -152,7 +152,7 @@ ORDER: Mapping[str, Sequence[str]] = {
         "core_bridge",
         "backup",
     ),
-    "mqbroker.imq": ("record", "links", "administration"),
+    "mqbroker.imq": ("record", "links", "delivery", "definitions", "master", "administration"),
     "mqbroker.storage.mirror": (
         "roots",
         "changes",

@@ -67,7 +67,7 @@ class ClusterConnection:
         """A replica with a group name pairs only with a broker of the same one."""
         self.scale_down_group = None if options.scale_down is None else options.scale_down.group_name
         """Brokers of the same group give each other their messages when they leave."""
-        self.topology = ClusterTopology(server.node_id, server.clock)
+        self.topology = ClusterTopology(server.node_id, server.clock, stand_ins=loads.stand_ins)
         credentials = ClusterCredentials(options.cluster_user, options.cluster_password)
         self.locators = MemberLocators(configuration, runtime, credentials, self.topology, own_connector)
         self.twins = Twins(runtime, server.node_id, self.locators.separate, self.topology.clear_rival)

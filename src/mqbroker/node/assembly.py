@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mqbroker.cluster.grouping.grouping import GroupingHandler
+    from mqbroker.messaging.administration.registrar import Registrar
     from mqbroker.messaging.core import MessagingCore
     from mqbroker.messaging.message.message import Message
     from mqbroker.node.clustering import Clustering
@@ -73,7 +74,7 @@ class ActiveBroker:
             parts.random,
             memory_default=parts.memory_default,
             disk_space=lambda: parts.disk_space(written_folders(settings)),
-            registrar=parts.registrar,
+            registrar=self._home_registrar() if configuration.home_cluster and configuration.cluster_connections else parts.registrar,
             make_grouping=self._make_grouping,
         )
         activation = parts.activation
@@ -101,7 +102,16 @@ class ActiveBroker:
         from mqbroker.node.clustering import Clustering
 
         runtime, folder = self._parts.make_runtime(), self.settings.etc or self.settings.base
-        return Clustering(self.server, runtime, folder, self._kept, self._grouping)
+        clustering = Clustering(self.server, runtime, folder, self._kept, self._grouping)
+        if clustering.homes is not None:
+            clustering.homes.register(self.registry)
+        return clustering
+
+    @staticmethod
+    def _home_registrar() -> Registrar:
+        from mqbroker.imq.definitions.registrar import HomeRegistrar
+
+        return HomeRegistrar()
 
     def _make_grouping(self, core: MessagingCore) -> GroupingHandler:
         from mqbroker.node.grouping import make_grouping

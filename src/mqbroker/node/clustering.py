@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from twisted.internet.defer import Deferred, DeferredList
 from twisted.logger import Logger
@@ -23,6 +23,7 @@ from mqbroker.cluster.remote_queues.flow import tell_consumers
 from mqbroker.cluster.remote_queues.ways import Ways
 from mqbroker.config.model.cluster import ClusterConnectionConfiguration, ScaleDownConfiguration
 from mqbroker.config.model.configuration import Configuration
+from mqbroker.config.model.home_cluster import HomeCluster
 from mqbroker.ha.places import members_after
 from mqbroker.ha.scale_down import ScaleDown
 from mqbroker.messaging.routing.remote import RemoteBinding
@@ -34,6 +35,9 @@ from mqclient.core.runtime import Runtime
 from mqclient.core.settings import LocatorSettings
 from mqclient.protocol.topology import same_place
 from mqclient.wire.primitives import TransportConfiguration
+
+if TYPE_CHECKING:
+    from mqbroker.node.homes import Homes
 
 STOP_SECONDS = 10.0
 """How long a stop waits for answers of other brokers; messages without an answer are kept, and go again after the next start."""
@@ -67,10 +71,16 @@ class Clustering:
         """Functions that end the subscriptions and gauges of the grouping handler."""
         self._leaving: Deferred[Any] | None = None
         """Completes when all links are closed; None before :meth:`stop`."""
+        self.homes = self._make_homes(configuration.home_cluster, kept) if configuration.home_cluster is not None else None
         self.manager = self._make_manager(configuration) if configuration.cluster_connections else None
         self.scale_down: ScaleDown | None = None
         if configuration.scale_down is not None and configuration.scale_down.enabled and not configuration.gives_away:
             self.scale_down_to(configuration.scale_down)
+
+    def _make_homes(self, settings: HomeCluster, kept: Mapping[tuple[str, str], str]) -> Homes:
+        from mqbroker.node.homes import Homes
+
+        return Homes(self._server, self._runtime, settings, kept)
 
     def _make_manager(self, configuration: Configuration) -> ClusterManager:
         messaging, send = self._server.messaging, self._server.notifications.send
@@ -82,6 +92,9 @@ class Clustering:
         ways = Ways(messaging.core, in_use)
         appeared = messaging.redistribution.consumer_appeared
         configurations = configuration.cluster_connections
+        if self.homes is not None:
+            # One cluster model per broker: the configuration has the one connection of the home cluster.
+            return ClusterManager(self._server, [self._cluster_connection(each, self.homes.loads) for each in configurations], ways)
         loads = [StoreAndForwardLoads(self._server, each, ways, appeared, grouping=self.grouping) for each in configurations]
         connections = [self._cluster_connection(each, load) for each, load in zip(configurations, loads, strict=True)]
         handler = configuration.grouping_handler
@@ -158,6 +171,8 @@ class Clustering:
         if self.grouping is not None:
             self._following = follow(self.grouping, self._server)
             self.grouping.start()
+        if self.homes is not None:
+            self.homes.start()
         if self.manager is not None:
             self.manager.start()
         self.groups.announce()
@@ -174,6 +189,8 @@ class Clustering:
         waiting: list[Deferred[Any]] = [self.bridges.stop()]
         if self.manager is not None:
             waiting.append(self.manager.stop())
+        if self.homes is not None:
+            self.homes.stop()
         left: Deferred[None] = Deferred()
 
         def done(result: object = None) -> None:

@@ -88,7 +88,12 @@ class LoadOwner(Protocol):
 
 
 class Loads(Protocol):
-    """Makes the loads of all members of one cluster connection."""
+    """Makes the loads of all members of one cluster connection.
+
+    ``stand_ins``: each member stands in for another one, and clients are told so.
+    """
+
+    stand_ins: bool
 
     def load(self, owner: LoadOwner, announced: TopologyMember) -> Load:
         """What the link to a member carries that has appeared."""

@@ -38,6 +38,8 @@ class StoreAndForwardLoads:
     the decisions of the members.  ``make_link`` makes the bridge to a member.
     """
 
+    stand_ins = False
+
     def __init__(
         self,
         server: Server,

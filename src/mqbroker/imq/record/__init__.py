@@ -1,1 +1,1 @@
-"""The change record: definitions that a cluster of home brokers has in common, as a list of changes.  Pure: nothing here stores or sends."""
+"""The change record: the definitions that a cluster of home brokers shares, as a list of changes.  Nothing here stores or sends."""

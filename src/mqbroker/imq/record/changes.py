@@ -8,14 +8,14 @@ from enum import StrEnum
 from typing import Any
 
 from mqbroker.config.model.cluster import DivertConfiguration, TransformerConfiguration
-from mqbroker.messaging.administration.registrar import AddressDefinition, Change
+from mqbroker.messaging.administration.registrar import AddressDefinition, AddressSettingDefinition, Change
 from mqbroker.messaging.queues.definitions import MULTICAST, ROUTING_TYPE_NAMES, QueueDefinition
 
 
 class Kind(StrEnum):
     """The kinds of changes, by the names of OpenMQ; it has no diverts.
 
-    A destination is an address, or a queue of the routing type ANYCAST; the queue of a durable subscription is MULTICAST.
+    A destination is an address with its settings, or a queue of the routing type ANYCAST; the queue of a durable subscription is MULTICAST.
     """
 
     RESET = "RESET_PERSISTENCE"
@@ -33,10 +33,10 @@ class Kind(StrEnum):
 
 _REMOVALS = frozenset((Kind.NO_DESTINATION, Kind.NO_SUBSCRIPTION, Kind.NO_DIVERT))
 
-ADDRESS, QUEUE, DIVERT = "address", "queue", "divert"
+ADDRESS, QUEUE, DIVERT, SETTINGS = "address", "queue", "divert", "settings"
 """The beginnings of unique keys."""
 
-Definition = AddressDefinition | QueueDefinition | DivertConfiguration
+Definition = AddressDefinition | QueueDefinition | DivertConfiguration | AddressSettingDefinition
 
 _TYPES = {name: number for number, name in ROUTING_TYPE_NAMES.items()}
 _UNRECORDED = frozenset(("temporary", "transient", "internal", "auto_created"))
@@ -49,8 +49,8 @@ _QUEUE_DEFAULTS = {field.name: field.default for field in fields(QueueDefinition
 class Wish:
     """A change that is to come into the record.
 
-    ``action`` is create, update or delete; ``key`` names what changes, and is unique: "queue:NAME", "address:NAME", "divert:NAME".  ``form``
-    is the definition as JSON values.
+    ``action`` is create, update or delete; ``key`` names what changes, and is unique: "queue:NAME", "address:NAME", "divert:NAME",
+    "settings:MATCH".  ``form`` is the definition as JSON values.
     """
 
     action: str
@@ -106,7 +106,7 @@ def wish_of(change: Change) -> Wish:
     gone = change.action == "delete"
     if isinstance(definition, DivertConfiguration):
         return Wish(change.action, Kind.NO_DIVERT if gone else Kind.DIVERT, f"{DIVERT}:{definition.name}", form_of(definition))
-    kind = ADDRESS if isinstance(definition, AddressDefinition) else QUEUE
+    kind = ADDRESS if isinstance(definition, AddressDefinition) else QUEUE if isinstance(definition, QueueDefinition) else SETTINGS
     if isinstance(definition, QueueDefinition) and definition.routing_type == MULTICAST:
         recorded = Kind.NO_SUBSCRIPTION if gone else Kind.SUBSCRIPTION
     else:
@@ -120,6 +120,8 @@ def form_of(definition: Definition) -> dict[str, Any]:
         return {"name": definition.name, "routing_types": _names(definition.routing_types)}
     if isinstance(definition, DivertConfiguration):
         return {**asdict(definition), "forwarding_addresses": list(definition.forwarding_addresses)}
+    if isinstance(definition, AddressSettingDefinition):
+        return asdict(definition)
     form = {name: getattr(definition, name) for name, default in _QUEUE_DEFAULTS.items() if getattr(definition, name) != default}
     return {**form, "routing_type": ROUTING_TYPE_NAMES[definition.routing_type]}
 
@@ -138,6 +140,8 @@ def definition_of(key: str, form: Mapping[str, Any]) -> Definition:
             values["forwarding_addresses"] = tuple(form["forwarding_addresses"])
             values["transformer"] = None if transformer is None else TransformerConfiguration(**transformer)
             return DivertConfiguration(**values)
+        if subject == SETTINGS:
+            return AddressSettingDefinition(name, form["text"])
         if subject == QUEUE:
             known = {attribute: value for attribute, value in form.items() if attribute in _QUEUE_DEFAULTS}
             return QueueDefinition(**{**known, "routing_type": _TYPES[form["routing_type"]]})

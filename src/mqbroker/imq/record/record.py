@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import NamedTuple
 
-from mqbroker.imq.record.changes import ADDRESS, DIVERT, QUEUE, Kind, Recorded, Wish, same
+from mqbroker.imq.record.changes import ADDRESS, QUEUE, SETTINGS, Kind, Recorded, Wish, same
 from mqclient.errors import (
     AddressDoesNotExistError,
     AddressExistsError,
@@ -215,14 +215,13 @@ class ChangeRecord:
 
 
 def _conflict(existing: Recorded, wish: Wish, origin: str) -> MQError:
-    text = f"{existing.name} is defined by {existing.origin}, at position {existing.position} of the change record, and differently by {origin}"
-    return _of_kind(wish.key, {ADDRESS: AddressExistsError, QUEUE: QueueExistsError, DIVERT: IllegalStateError})(text)
+    text = f"{existing.name} is defined by {existing.origin}, at {existing.position} in the change record, and differently by {origin}"
+    return _ALREADY.get(wish.key.partition(":")[0], IllegalStateError)(text)
 
 
 def _missing(wish: Wish) -> MQError:
-    kinds = {ADDRESS: AddressDoesNotExistError, QUEUE: QueueDoesNotExistError, DIVERT: DivertDoesNotExistError}
-    return _of_kind(wish.key, kinds)(f"{wish.name} was removed on another broker")
+    return _AWAY.get(wish.key.partition(":")[0], DivertDoesNotExistError)(f"{wish.name} was removed on another broker")
 
 
-def _of_kind(key: str, kinds: dict[str, type[MQError]]) -> type[MQError]:
-    return kinds[key.partition(":")[0]]
+_ALREADY: dict[str, type[MQError]] = {ADDRESS: AddressExistsError, QUEUE: QueueExistsError}
+_AWAY: dict[str, type[MQError]] = {ADDRESS: AddressDoesNotExistError, QUEUE: QueueDoesNotExistError, SETTINGS: IllegalStateError}

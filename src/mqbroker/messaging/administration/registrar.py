@@ -60,12 +60,15 @@ CONSUMER_PLACE = "consumer"
 class Registrar(Protocol):
     """Keeps definitions and names the same wherever they have to be.
 
-    Both methods raise Undecided while there is no answer yet; the caller then asks again with an equal value.  Both raise MQError when the
-    answer is no, or when there can be none.
+    :meth:`agree` and :meth:`reserve` raise Undecided while there is no answer yet; the caller then asks again with an equal value.  Both
+    raise MQError when the answer is no, or when there can be none.
     """
 
     def agree(self, change: Change) -> None:
         """Returns when the change can be made now; it is valid as far as this broker knows."""
+
+    def made(self, change: Change) -> None:
+        """The change that was agreed to has been made; called right after it, in the same turn."""
 
     def reserve(self, reservation: Reservation) -> bool:
         """Reserve a name.  False: another holder has the name."""
@@ -78,6 +81,9 @@ class LocalRegistrar:
     """The registrar of a broker that is alone: it agrees to everything that the broker itself has checked."""
 
     def agree(self, change: Change) -> None:
+        pass
+
+    def made(self, change: Change) -> None:
         pass
 
     def reserve(self, reservation: Reservation) -> bool:

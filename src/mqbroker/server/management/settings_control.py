@@ -28,8 +28,9 @@ def _add_address_settings(control: ServerResource, match: Any, text: Any) -> str
     try:
         settings.check_match(name)
         settings.check_settings(parse_address_setting(written))
-        server.messaging.definitions.agree_address_setting(name, written)
-        partial = change_address_setting(server.messaging.core, server.store, name, written)
+        partial = server.messaging.definitions.change_address_setting(
+            name, written, lambda: change_address_setting(server.messaging.core, server.store, name, written)
+        )
     except ValueError as error:
         raise ManagementError(str(error)) from error
     return address_setting_as_json(partial)
@@ -37,8 +38,9 @@ def _add_address_settings(control: ServerResource, match: Any, text: Any) -> str
 
 def _remove_address_settings(control: ServerResource, match: Any) -> None:
     name, server = as_text(match), control.server
-    server.messaging.definitions.agree_address_setting(name, "")
-    change_address_setting(server.messaging.core, server.store, name, "")
+    server.messaging.definitions.change_address_setting(
+        name, "", lambda: change_address_setting(server.messaging.core, server.store, name, "")
+    )
 
 
 def _add_security_settings(control: ServerResource, match: Any, *roles: Any) -> None:

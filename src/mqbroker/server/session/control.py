@@ -63,6 +63,9 @@ class SessionControl:
         if self._branches.active is not None:
             raise IllegalStateError("this session works in an XA branch, which only its transaction manager commits")
         correlation_id = -1 if packet.correlation_id is None else packet.correlation_id
+        elsewhere = session.server.messaging.core.elsewhere
+        if elsewhere is not None:
+            elsewhere.prepare(session.transaction, None)
         transaction, session.transaction = session.transaction, Transaction()
         try:
             ticket = session.server.messaging.settlement.commit(transaction, session.context)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from mqbroker.config.model.cluster import DivertConfiguration, TransformerConfiguration
-from mqbroker.messaging.administration.registrar import AddressDefinition, Change
+from mqbroker.imq.record.changes import Definition
+from mqbroker.messaging.administration.registrar import AddressDefinition, AddressSettingDefinition, Change
 from mqbroker.messaging.queues.definitions import ANYCAST, MULTICAST, QueueDefinition
 
 NAMES = st.sampled_from(("a", "b", "a:b", "ü", "x\u2028y", "new\nline"))
@@ -40,8 +41,12 @@ def diverts() -> st.SearchStrategy[DivertConfiguration]:
     )
 
 
-def definitions() -> st.SearchStrategy[AddressDefinition | QueueDefinition | DivertConfiguration]:
-    return addresses() | queues() | diverts()
+def settings() -> st.SearchStrategy[AddressSettingDefinition]:
+    return st.builds(AddressSettingDefinition, NAMES, st.sampled_from(("{}", '{"maxDeliveryAttempts":3}')))
+
+
+def definitions() -> st.SearchStrategy[Definition]:
+    return addresses() | queues() | diverts() | settings()
 
 
 def changes() -> st.SearchStrategy[Change]:

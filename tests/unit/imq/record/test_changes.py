@@ -9,7 +9,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.config.model.cluster import DivertConfiguration
 from mqbroker.imq.record.changes import Definition, Kind, definition_of, form_of, is_recorded, same, wish_of
-from mqbroker.messaging.administration.registrar import AddressDefinition, Change
+from mqbroker.messaging.administration.registrar import AddressDefinition, AddressSettingDefinition, Change
 from mqbroker.messaging.queues.definitions import ANYCAST, MULTICAST, QueueDefinition
 from tests.unit.imq.record.strategies import definitions
 
@@ -55,6 +55,7 @@ class KindTests(SynchronousTestCase):
             (QUEUE, "queue:q", Kind.DESTINATION, Kind.NO_DESTINATION),
             (SUBSCRIPTION, "queue:me.sub", Kind.SUBSCRIPTION, Kind.NO_SUBSCRIPTION),
             (divert, "divert:d", Kind.DIVERT, Kind.NO_DIVERT),
+            (AddressSettingDefinition("a.#", "{}"), "settings:a.#", Kind.DESTINATION, Kind.NO_DESTINATION),
         ):
             for action in ("create", "update"):
                 wish = wish_of(Change(action, definition))  # type: ignore[arg-type]

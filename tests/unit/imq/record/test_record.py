@@ -13,7 +13,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from mqbroker.config.model.cluster import DivertConfiguration
 from mqbroker.imq.record.changes import Kind, Recorded, Wish, form_of, same, wish_of
 from mqbroker.imq.record.record import FORMER_MAX, ChangeRecord
-from mqbroker.messaging.administration.registrar import AddressDefinition, Change
+from mqbroker.messaging.administration.registrar import AddressDefinition, AddressSettingDefinition, Change
 from mqbroker.messaging.queues.definitions import ANYCAST, QueueDefinition
 from mqclient.errors import (
     AddressDoesNotExistError,
@@ -101,6 +101,7 @@ class AppendTests(SynchronousTestCase):
             (QUEUE, QueueDoesNotExistError),
             (AddressDefinition("a", frozenset((0,))), AddressDoesNotExistError),
             (DIVERT, DivertDoesNotExistError),
+            (AddressSettingDefinition("a.#", "{}"), IllegalStateError),
         ):
             record = begun()
             record.append(create(definition), ONE, 0, 1)
