@@ -7,8 +7,8 @@ from pathlib import Path
 from twisted.python.usage import UsageError
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.config.model.configuration import Configuration
 from mqbroker.config.imq.instance import ImqStart
+from mqbroker.config.model.configuration import Configuration
 from mqbroker.tap import Options, arguments_again, imq_start, set_folders
 
 
