@@ -187,6 +187,7 @@ class Node:
             dict(self.store.settings),
             lambda: f"{self.node_id}-{len(self.store.log if self.store else ())}-{next(ids)}",
             self.left.append,
+            {},
         )
         self.answer = partial(_answer, self.shared)
         self.world.server.turn.run(self.shared.start)
