@@ -75,6 +75,8 @@ class ClusterConnection:
         self.members: dict[str, Member] = {}
         self.running = False
         self._static = static
+        self._parted: set[str] = set()
+        """The node ids of members that there is to be no link to."""
         self._discovery = discovery
         self.loads = loads
         self._stopping: list[Any] = []
@@ -194,7 +196,7 @@ class ClusterConnection:
             known.reported_gone(member)
 
     def _wants(self, member: TopologyMember) -> bool:
-        if member.node_id == self.server.node_id or member.primary is None or not self._opens_links:
+        if member.node_id == self.server.node_id or member.primary is None or not self._opens_links or member.node_id in self._parted:
             return False
         if not self.configuration.allow_direct_connections_only:
             return True
@@ -211,6 +213,30 @@ class ClusterConnection:
             place="nowhere" if announced.primary is None else describe(announced.primary),
         )
         member.start()
+
+    def part(self, node_id: str) -> None:
+        """Close the link to a member, and make no other one until :meth:`change_static`."""
+        self._parted.add(node_id)
+        member = self.members.get(node_id)
+        if member is not None:
+            self.turn.run(member.stop)
+
+    def change_static(self, static: Sequence[TransportConfiguration]) -> None:
+        """Other members are at these places from now on; what is elsewhere is a member no more."""
+        self._static = list(static)
+        self._parted.clear()
+        places = {place(connector) for connector in static}
+        for announced in list(self.topology):
+            if announced.node_id == self.node_id:
+                continue
+            if any(place(connector) in places for connector in announced.connectors):
+                self._topology_changed(announced, True)
+            else:
+                self.part(announced.node_id)
+                self.turn.run(self.topology.lost, announced.node_id)
+        if self.running:
+            self.contact.connectors_changed()
+            self.scanner.look()
 
     def member_up(self, member: TopologyMember) -> None:
         self.topology.found_again(member)

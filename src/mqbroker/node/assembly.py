@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from mqbroker.messaging.core import MessagingCore
     from mqbroker.messaging.message.message import Message
     from mqbroker.node.clustering import Clustering
+    from mqbroker.node.homes import HomeFiles
     from mqbroker.node.retirement import Retirement
     from mqbroker.server.management.service import ManagementService
     from mqbroker.server.session_state import SessionState
@@ -102,10 +103,17 @@ class ActiveBroker:
         from mqbroker.node.clustering import Clustering
 
         runtime, folder = self._parts.make_runtime(), self.settings.etc or self.settings.base
-        clustering = Clustering(self.server, runtime, folder, self._kept, self._grouping)
+        clustering = Clustering(self.server, runtime, folder, self._kept, self._grouping, self._home_files())
         if clustering.homes is not None:
             clustering.homes.register(self.registry)
         return clustering
+
+    def _home_files(self) -> HomeFiles | None:
+        if self.settings.imq is None:
+            return None
+        from mqbroker.node.homes import HomeFiles
+
+        return HomeFiles(self.settings.imq, self._parts.read_file, self._parts.write_file)
 
     @staticmethod
     def _home_registrar() -> Registrar:
@@ -133,7 +141,7 @@ class ActiveBroker:
         if self.settings.imq is not None:
             from mqbroker.node.imq_controls import register_imq
 
-            register_imq(self.registry, self.server, self.settings.imq, self._parts, self._stop_wanted)
+            register_imq(self.registry, self.server, self.settings.imq, self._parts, self._stop_wanted, self.others)
         self._management = ManagementService(self.server, self.registry, self._audit)
         return self._management
 

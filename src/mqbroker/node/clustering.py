@@ -37,7 +37,7 @@ from mqclient.protocol.topology import same_place
 from mqclient.wire.primitives import TransportConfiguration
 
 if TYPE_CHECKING:
-    from mqbroker.node.homes import Homes
+    from mqbroker.node.homes import HomeFiles, Homes
 
 STOP_SECONDS = 10.0
 """How long a stop waits for answers of other brokers; messages without an answer are kept, and go again after the next start."""
@@ -51,13 +51,20 @@ log = Logger(namespace="mqbroker.cluster")
 class Clustering:
     """The links of one broker to other brokers.
 
-    ``etc`` is the folder of the stack files of JGroups, ``kept`` the settings of management from the store, by kind and name.
+    ``etc`` is the folder of the stack files of JGroups, ``kept`` the settings of management from the store, by kind and name.  ``files``
+    are those of an instance of Open Message Queue.
 
     ``grouping`` is the handler by which messaging routes.  Raises ValueError for names that are not there.
     """
 
     def __init__(
-        self, server: Server, runtime: Runtime, etc: Path, kept: Mapping[tuple[str, str], str], grouping: GroupingHandler | None = None
+        self,
+        server: Server,
+        runtime: Runtime,
+        etc: Path,
+        kept: Mapping[tuple[str, str], str],
+        grouping: GroupingHandler | None = None,
+        files: HomeFiles | None = None,
     ) -> None:
         configuration = server.configuration
         self.grouping = grouping
@@ -71,16 +78,22 @@ class Clustering:
         """Functions that end the subscriptions and gauges of the grouping handler."""
         self._leaving: Deferred[Any] | None = None
         """Completes when all links are closed; None before :meth:`stop`."""
-        self.homes = self._make_homes(configuration.home_cluster, kept) if configuration.home_cluster is not None else None
+        self.homes = self._make_homes(configuration.home_cluster, kept, files) if configuration.home_cluster is not None else None
         self.manager = self._make_manager(configuration) if configuration.cluster_connections else None
         self.scale_down: ScaleDown | None = None
         if configuration.scale_down is not None and configuration.scale_down.enabled and not configuration.gives_away:
             self.scale_down_to(configuration.scale_down)
 
-    def _make_homes(self, settings: HomeCluster, kept: Mapping[tuple[str, str], str]) -> Homes:
+    def _make_homes(self, settings: HomeCluster, kept: Mapping[tuple[str, str], str], files: HomeFiles | None) -> Homes:
         from mqbroker.node.homes import Homes
 
-        return Homes(self._server, self._runtime, settings, kept)
+        return Homes(self._server, self._runtime, settings, kept, lambda: self.connection_of_homes, files)
+
+    @property
+    def connection_of_homes(self) -> ClusterConnection:
+        """The cluster connection of a home broker."""
+        assert self.manager is not None
+        return self.manager.default
 
     def _make_manager(self, configuration: Configuration) -> ClusterManager:
         messaging, send = self._server.messaging, self._server.notifications.send

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from mqbroker.imq.administration.broker import ClusterActions, ImqBroker, ImqParts
+from mqbroker.imq.administration.broker import ImqBroker, ImqParts
 
 if TYPE_CHECKING:
     from mqbroker.config.imq.instance import ImqInstance
+    from mqbroker.node.others import Others
     from mqbroker.node.parts import Parts
     from mqbroker.server.management.registry import Registry
     from mqbroker.server.server import Server
@@ -22,8 +23,9 @@ def register_imq(
     instance: ImqInstance,
     parts: Parts,
     stop: Callable[[], object],
-    actions: ClusterActions | None = None,
+    others: Others,
 ) -> None:
-    """Register the resource; ``stop`` ends this broker in order, ``actions`` is what needs other members."""
-    needed = ImqParts(instance, parts.version, parts.read_file, parts.write_file, stop, parts.restart, actions)
+    """Register the resource; ``stop`` ends this broker in order, ``others`` are its links."""
+    homes = None if others.clustering is None else others.clustering.homes
+    needed = ImqParts(instance, parts.version, parts.read_file, parts.write_file, stop, parts.restart, homes)
     registry.register(RESOURCE, ImqBroker(server, needed))

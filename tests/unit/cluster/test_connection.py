@@ -187,3 +187,29 @@ class RivalTests(ConnectionTestCase):
         self.connection.stop()
         hear(encode_announcement(self.world.server.node_id, "rival", [connector(2)]), "10.0.0.1:3001", 1.0)
         self.assertEqual(len(places), 1)
+
+
+class PartingTests(ConnectionTestCase):
+    """Members that there is to be no link to."""
+
+    def test_a_link_that_was_given_up_is_not_made_again(self) -> None:
+        self.appear(PEER, 1)
+        self.connection.part(PEER)
+        self.assertTrue(self.links[PEER].stopped)
+        self.connection.topology.up(member(PEER, 2, 3))
+        self.assertEqual(list(self.connection.members), [])
+
+    def test_one_that_is_not_there_yet_can_be_given_up(self) -> None:
+        self.connection.part(PEER)
+        self.connection.topology.up(member(PEER, 1, 3))
+        self.assertEqual(list(self.connection.members), [])
+
+    def test_other_places_end_links_to_members_elsewhere_and_make_those_that_were_given_up(self) -> None:
+        self.appear(PEER, 1)
+        self.connection.topology.up(member(OTHER, 1, 4))
+        self.connection.part(OTHER)
+        self.connection.change_static([connector(4), connector(5)])
+        self.assertEqual(list(self.connection.members), [OTHER])
+        self.assertEqual([each.node_id for each in self.connection.topology if each.node_id == PEER], [])
+        self.assertEqual(self.connection.unknown_places(), [connector(5)])
+        self.assertTrue(self.links[PEER].stopped)

@@ -167,7 +167,7 @@ class Node:
 
     def start(self) -> None:
         """Start, on what there is; the links are made by the test."""
-        configuration = Configuration(security_enabled=self.net.security)
+        configuration = Configuration(security_enabled=self.net.security, address_settings={"#": {"dead_letter_address": "DLQ"}})
         for queue in self.configured:
             address = AddressConfiguration(queue.address, frozenset((queue.routing_type or 0,)), [queue])
             configuration.addresses.append(address)
@@ -187,6 +187,7 @@ class Node:
             dict(self.store.settings),
             lambda: f"{self.node_id}-{len(self.store.log if self.store else ())}-{next(ids)}",
             self.left.append,
+            {},
         )
         self.answer = partial(_answer, self.shared)
         self.world.server.turn.run(self.shared.start)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -70,6 +70,11 @@ def auto_created_settings(checked: Checked) -> Beans:
             if checked.layers.given(prefix + name):
                 texts[name] = checked.layers.text(prefix + name)
     return settings_with({}, parse_attributes(texts, queue=True))
+
+
+def connector_to(place: Place, parameters: Mapping[str, str], name: str = "") -> TransportUri:
+    """The connector to a member; all connectors of a home cluster have the same ``parameters``."""
+    return TransportUri("tcp", place.host, place.port, dict(parameters), name or f"{CONNECTION}-{place}")
 
 
 @dataclass(slots=True)
@@ -179,11 +184,11 @@ class _Maker:
         configuration, checked = self.configuration, self.checked
         parameters = self._link_parameters()
         names: list[str] = []
-        configuration.connectors[CONNECTION] = self._connector(CONNECTION, members.own, parameters)
+        configuration.connectors[CONNECTION] = connector_to(members.own, parameters, CONNECTION)
         for place in members.others:
-            name = f"{CONNECTION}-{place}"
-            configuration.connectors[name] = self._connector(name, place, parameters)
-            names.append(name)
+            connector = connector_to(place, parameters)
+            configuration.connectors[connector.name] = connector
+            names.append(connector.name)
         interval = self._ms("imq.cluster.ping.interval")
         connection = ClusterConnectionConfiguration(
             CONNECTION,
@@ -215,10 +220,6 @@ class _Maker:
             parameters = found
         nodelay = self.checked.get(f"imq.cluster.{transport}.nodelay")
         return parameters if nodelay is None else parameters | {"tcpNoDelay": "true" if nodelay else "false"}
-
-    @staticmethod
-    def _connector(name: str, place: Place, parameters: dict[str, str]) -> TransportUri:
-        return TransportUri("tcp", place.host, place.port, dict(parameters), name)
 
     # --- destinations
 

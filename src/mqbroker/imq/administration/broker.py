@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from mqbroker.config.imq.instance import ImqInstance, read_imq_properties
 from mqbroker.config.imq.made import auto_created_settings
-from mqbroker.config.imq.members import MASTER, find_members
+from mqbroker.config.imq.members import MASTER, Members, find_members
 from mqbroker.config.imq.places import parse_place
 from mqbroker.config.imq.table import UPDATED_NAMES
 from mqbroker.config.imq.written import with_property
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from twisted.internet.defer import Deferred
 
-    from mqbroker.config.imq.places import Place
     from mqbroker.config.model.home_cluster import HomeCluster
     from mqbroker.server.server import Server
 
@@ -46,10 +45,14 @@ class ClusterActions(Protocol):
     def master(self) -> str | None:
         """The present master, host:port."""
 
-    def reload(self, brokers: Sequence[Place]) -> Deferred[None]:
-        """Let the members be these, here; then have all linked members read their own files again."""
+    @property
+    def brokers(self) -> Sequence[str]:
+        """The members by the files that were read last, host:port."""
 
-    def change_master(self, place: Place) -> Deferred[None]:
+    def reload(self) -> Deferred[None]:
+        """Have this broker and all linked members read their list of brokers again.  Fails with the reasons of members as MQError."""
+
+    def change_master(self, place: str) -> Deferred[None]:
         """Let another member keep the record.  Fails with the reason as MQError."""
 
 
@@ -67,6 +70,16 @@ class ImqParts:
     stop: Callable[[], object]
     restart: Callable[[], object] | None
     actions: ClusterActions | None = None
+
+
+def read_members(instance: ImqInstance, read_file: Callable[[str], bytes]) -> Members:
+    """The members as the files of the instance name them now.  Raises ManagementError for files that cannot be used."""
+    findings = Findings()
+    checked = read_imq_properties(instance.folder, instance.start, read_file, findings)
+    members = None if findings.errors else find_members(checked, instance.host_names, findings)
+    if members is None:
+        raise ManagementError("\n".join(map(str, findings.errors)))
+    return members
 
 
 class ImqBroker(ServerResource):
@@ -97,15 +110,22 @@ class ImqBroker(ServerResource):
 
     def list_brokers(self) -> str:
         """The members of the cluster with their states, as JSON."""
-        home = self._home
-        return json.dumps({"clusterID": home.cluster_id or "", "brokers": cluster_rows(self.server, home, self.state)})
+        return json.dumps({"clusterID": self._home.cluster_id or "", "brokers": self._members()})
 
     def query(self) -> str:
         """Everything about the broker, as JSON: groups of titles and values."""
-        instance, home = self._parts.instance, self._home
-        active = [row["address"] for row in cluster_rows(self.server, home, self.state) if row["state"] not in (BROKER_DOWN, UNKNOWN)]
-        master = home.master if self._parts.actions is None else self._parts.actions.master
-        return json.dumps(broker_groups(self.server, instance, self._parts.version, active, master, self.state))
+        rows, parts, actions = self._members(), self._parts, self._parts.actions
+        active = [row["address"] for row in rows if row["state"] not in (BROKER_DOWN, UNKNOWN)]
+        master = self._home.master if actions is None else actions.master
+        return json.dumps(broker_groups(self.server, parts.instance, parts.version, self._brokers, active, master, self.state))
+
+    @property
+    def _brokers(self) -> Sequence[str]:
+        actions = self._parts.actions
+        return self._home.brokers if actions is None else actions.brokers
+
+    def _members(self) -> list[dict[str, str]]:
+        return cluster_rows(self.server, self._home.address, self._brokers, self.state)
 
     def origins(self) -> str:
         """Each property with its value, who gives it and what it does here, as JSON."""
@@ -136,16 +156,7 @@ class ImqBroker(ServerResource):
     def _check(self, content: bytes) -> None:
         """Raises ManagementError for properties with which the broker would not start."""
         file, read_file = self._parts.instance.file, self._parts.read_file
-        self._read_again(lambda path: content if path == file else read_file(path))
-
-    def _read_again(self, read_file: Callable[[str], bytes]) -> tuple[Place, ...]:
-        """The members as the files name them now.  Raises ManagementError for files that cannot be used."""
-        instance, findings = self._parts.instance, Findings()
-        checked = read_imq_properties(instance.folder, instance.start, read_file, findings)
-        members = None if findings.errors else find_members(checked, instance.host_names, findings)
-        if members is None:
-            raise ManagementError("\n".join(map(str, findings.errors)))
-        return members.all
+        read_members(self._parts.instance, lambda path: content if path == file else read_file(path))
 
     def quiesce(self) -> None:
         """Take no new clients; those that are here go on."""
@@ -175,9 +186,7 @@ class ImqBroker(ServerResource):
 
     def reload(self) -> None:
         """Read the list of brokers again, here and on all linked members."""
-        actions = self._actions
-        places = self._read_again(self._parts.read_file)
-        self._pending.result("reload", lambda: actions.reload(places))
+        self._pending.result("reload", self._actions.reload)
 
     def change_master(self, attributes: Any) -> None:
         """Let another member be the master."""
@@ -190,7 +199,8 @@ class ImqBroker(ServerResource):
         except ValueError:
             raise ManagementError(f"BAD_REQUEST: {MASTER}: expected the new master as host:port") from None
         actions = self._actions
-        self._pending.result(("changeMaster", place), lambda: actions.change_master(place))
+        known = next((broker for broker in actions.brokers if parse_place(broker).same(place)), str(place))
+        self._pending.result(("changeMaster", known), lambda: actions.change_master(known))
 
     @property
     def _actions(self) -> ClusterActions:

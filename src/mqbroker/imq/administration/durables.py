@@ -22,7 +22,7 @@ def durable_rows(messaging: Messaging, topic: Any = None) -> list[dict[str, Any]
         if address is None or MULTICAST not in address.routing_types:
             raise ManagementError(f"Could not locate destination {name}")
     found = []
-    for queue in _durables(messaging):
+    for queue in durables(messaging):
         if not name or queue.definition.address == name:
             client_id, subscription = split_subscription(queue.name)
             found.append(
@@ -43,7 +43,7 @@ def destroy_durable(messaging: Messaging, name: Any, client_id: Any = None) -> N
     label, client = as_text(name), as_text(client_id)
     queue = messaging.core.queues.get(subscription_queue(client or None, label, durable=True))
     shown = f"[{client}:{label}]"
-    if queue is None or queue not in set(_durables(messaging)):
+    if queue is None or queue not in set(durables(messaging)):
         raise ManagementError(f"Unable to unsubscribe durable subscription {shown} - consumer does not exist")
     if queue.consumer_count:
         raise ManagementError(f"Unable to unsubscribe durable subscription {shown} - it is in use")
@@ -67,7 +67,7 @@ def split_subscription(queue_name: str) -> tuple[str, str]:
     return ("", parts[0]) if len(parts) == 1 else (parts[0], parts[1])
 
 
-def _durables(messaging: Messaging) -> Iterator[Queue]:
+def durables(messaging: Messaging) -> Iterator[Queue]:
     for queue in messaging.core.queues.values():
         definition = queue.definition
         own = definition.temporary or definition.internal or definition.name == definition.address

@@ -15,7 +15,6 @@ from mqclient.protocol.topology import TopologyMember
 
 if TYPE_CHECKING:
     from mqbroker.config.imq.instance import ImqInstance
-    from mqbroker.config.model.home_cluster import HomeCluster
     from mqbroker.messaging.queues.queue import Queue
     from mqbroker.server.server import Server
 
@@ -28,22 +27,22 @@ _EFFECTS = {Support.HONOURED: "honoured", Support.IGNORED: "changes nothing: {}"
 Pair = tuple[str, str]
 
 
-def cluster_rows(server: Server, home: HomeCluster, own_state: str) -> list[dict[str, str]]:
+def cluster_rows(server: Server, own: str, brokers: Sequence[str], own_state: str) -> list[dict[str, str]]:
     """Each known member with its address and state: those of the list, and those that have come by themselves.
 
     UNKNOWN is a member of the list that has never been there.
     """
-    states: dict[str, str] = {home.address: own_state}
+    states: dict[str, str] = {own: own_state}
     cluster = None if server.cluster is None else server.cluster.connections.get(CONNECTION)
     if cluster is not None:
         links = {link["nodeID"]: link["state"] for link in cluster.links()}
         for member in cluster.topology:
             if member.node_id != server.node_id and member.primary is not None:
                 linked = links.get(member.node_id) == _CONNECTED
-                states.setdefault(_named(member, home.brokers), OPERATING if linked else BROKER_DOWN)
-    for broker in home.brokers:
+                states.setdefault(_named(member, brokers), OPERATING if linked else BROKER_DOWN)
+    for broker in brokers:
         states.setdefault(broker, UNKNOWN)
-    order = [*home.brokers, *(name for name in states if name not in home.brokers)]
+    order = [*brokers, *(name for name in states if name not in brokers)]
     return [{"address": name, "state": states[name]} for name in order]
 
 
@@ -58,7 +57,13 @@ def _named(member: TopologyMember, brokers: Iterable[str]) -> str:
 
 
 def broker_groups(
-    server: Server, instance: ImqInstance, version: str, active: Sequence[str], master: str | None, state: str
+    server: Server,
+    instance: ImqInstance,
+    version: str,
+    configured: Sequence[str],
+    active: Sequence[str],
+    master: str | None,
+    state: str,
 ) -> list[list[Pair]]:
     """Everything that ``query bkr`` shows, in groups of titles and values."""
     core = server.messaging.core
@@ -97,7 +102,7 @@ def broker_groups(
             ("Cluster ID", home.cluster_id or ""),
             ("Cluster is Highly Available", "false"),
             ("Cluster Broker List (active)", _list(active)),
-            ("Cluster Broker List (configured)", _list(home.brokers)),
+            ("Cluster Broker List (configured)", _list(configured)),
             ("Cluster Master Broker", master or ""),
             ("Cluster URL", text("imq.cluster.url")),
         ],

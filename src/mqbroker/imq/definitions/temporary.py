@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from twisted.logger import Logger
 from twisted.python.failure import Failure
@@ -39,6 +39,30 @@ def is_destination(definition: QueueDefinition, cluster_user: str) -> bool:
     return definition.temporary and definition.name == definition.address and definition.user != cluster_user
 
 
+class _Made(NamedTuple):
+    """A temporary destination.  Its home is the broker that its client came to last; ``since`` (ms since 1970) says when."""
+
+    definition: QueueDefinition
+    since: int
+
+    def form(self) -> dict[str, Any]:
+        """As JSON values."""
+        return {name: value for name, value in asdict(self.definition).items() if value is not None} | {"since": self.since}
+
+    @classmethod
+    def of(cls, form: Any) -> _Made:
+        """Raises ValueError for a form that is none of a temporary destination."""
+        try:
+            values = dict(form)
+            since = int(values.pop("since"))
+            definition = QueueDefinition(**values)
+        except (TypeError, KeyError) as error:
+            raise ValueError(f"{form!r} is no temporary destination: {error}") from error
+        if not (definition.temporary and isinstance(definition.name, str) and definition.name == definition.address):
+            raise ValueError(f"{definition.name!r} is no temporary destination")
+        return cls(replace(definition, durable=False), since)
+
+
 class TemporaryDestinations:
     """Those of this broker's clients, and those of other members.
 
@@ -51,14 +75,14 @@ class TemporaryDestinations:
         self._peers = peers
         self._reconnect_s = reconnect_s
         self._kept = {name: text for (kind, name), text in kept.items() if kind == KIND}
-        self._own: dict[str, QueueDefinition] = {}
-        self._homes: dict[str, str] = {}
-        """The node ids of the homes of other members' destinations, by name."""
+        self._own: dict[str, _Made] = {}
+        self._homes: dict[str, tuple[str, int]] = {}
+        """The homes of other members' destinations (node id), by name, and since when they are that (ms)."""
         self._timers: dict[str, Cancellable] = {}
         """When the destinations of a home that is away end, by its node id; those of this broker's own clients by its own."""
         self._awaited: set[str] = set()
         """The destinations of clients that this broker had before its start, and that have not come back yet."""
-        self._moved: dict[str, tuple[QueueDefinition, str]] = {}
+        self._moved: dict[str, tuple[_Made, str]] = {}
         """Destinations of clients that are at another member already, while their connection here has not ended yet."""
         self._ending: list[Callable[[], None]] = []
 
@@ -69,13 +93,13 @@ class TemporaryDestinations:
         server = self._server
         for name, text in self._kept.items():
             try:
-                definition = _definition(json.loads(text))
-                self._define(definition)
+                made = _Made.of(json.loads(text))
+                self._define(made.definition)
             except (ValueError, MQError) as error:
                 log.warn("the temporary destination {name} is not there any more: {reason}", name=name, reason=str(error))
                 self._forget(name)
                 continue
-            self._own[name] = definition
+            self._own[name] = made
             self._awaited.add(name)
         if self._awaited:
             self._wait(server.node_id)
@@ -104,11 +128,11 @@ class TemporaryDestinations:
             self._keep(definition)
 
     def _keep(self, definition: QueueDefinition) -> None:
-        self._own[definition.name] = definition
+        made = self._own[definition.name] = _Made(definition, self._server.clock.wall_ms())
         batch = self._server.store.begin()
-        batch.put_setting(KIND, definition.name, json.dumps(_form(definition)))
+        batch.put_setting(KIND, definition.name, json.dumps(made.form()))
         self._server.store.commit(batch)
-        self._tell(made=[definition])
+        self._tell(made=[made])
 
     def _forget(self, name: str) -> None:
         batch = self._server.store.begin()
@@ -134,8 +158,8 @@ class TemporaryDestinations:
                 # The queue is in the middle of its end now.
                 self._server.clock.call_later(0, self._server.turn.run, self._learn, *moved)
 
-    def _tell(self, made: Iterable[QueueDefinition] = (), ended: Iterable[str] = ()) -> None:
-        forms, names = [_form(each) for each in made], list(ended)
+    def _tell(self, made: Iterable[_Made] = (), ended: Iterable[str] = ()) -> None:
+        forms, names = [each.form() for each in made], list(ended)
         for peer in list(self._peers.by_id.values()):
             self._ask(peer, forms, names)
 
@@ -157,29 +181,39 @@ class TemporaryDestinations:
     def answer_temporary(self, node_id: Any, told: Any) -> None:
         """The member ``node_id`` has made destinations, or ended some; ``names`` are all that it has."""
         home = str(node_id)
-        definitions = [_definition(form) for form in told["made"]]
+        made = [_Made.of(form) for form in told["made"]]
         for name in told["ended"]:
-            if self._homes.get(str(name)) == home:
+            if str(name) in self._at(home):
                 self._end(str(name))
-        for definition in definitions:
-            self._learn(definition, home)
+        for each in made:
+            self._learn(each, home)
         if told["names"] is not None:
             known = set(told["names"])
-            for name in [name for name, other in self._homes.items() if other == home and name not in known]:
-                self._end(name)
+            for name in self._at(home):
+                if name not in known:
+                    self._end(name)
 
-    def _learn(self, definition: QueueDefinition, home: str) -> None:
+    def _at(self, home: str) -> list[str]:
+        """The destinations of a member."""
+        return [name for name, (other, _) in self._homes.items() if other == home]
+
+    def _learn(self, made: _Made, home: str) -> None:
+        definition, since = made
         name = definition.name
-        if name in self._own:
+        own = self._own.get(name)
+        if own is not None:
+            if own.since > since:
+                return  # the client was there before it came here
             if name not in self._awaited:
-                self._moved[name] = definition, home
+                self._moved[name] = made, home
                 return
             self._awaited.discard(name)
             del self._own[name]
             self._forget(name)
-        known = name in self._homes
-        self._homes[name] = home
-        if known:
+        known = self._homes.get(name)
+        if known is None or known[1] <= since:
+            self._homes[name] = home, since
+        if known is not None:
             return
         queue = self._server.messaging.core.queues.get(name)
         try:
@@ -207,13 +241,13 @@ class TemporaryDestinations:
         timer = self._timers.pop(peer.node_id, None)
         if timer is not None:
             timer.cancel()
-        forms = [_form(each) for each in self._own.values()]
+        forms = [each.form() for each in self._own.values()]
         for first in range(0, len(forms), TOLD_MAX):
             self._ask(peer, forms[first : first + TOLD_MAX], [])
         self._ask(peer, [], [], list(self._own))
 
     def _unlinked(self, peer: Peer) -> None:
-        if peer.node_id in self._homes.values():
+        if self._at(peer.node_id):
             self._wait(peer.node_id)
 
     def _wait(self, node_id: str) -> None:
@@ -223,25 +257,6 @@ class TemporaryDestinations:
     def _too_late(self, node_id: str) -> None:
         """The home, or the clients of this broker, are not back in time."""
         del self._timers[node_id]
-        if node_id == self._server.node_id:
-            names = list(self._awaited)
-        else:
-            names = [name for name, home in self._homes.items() if home == node_id]
-        for name in names:
+        for name in list(self._awaited) if node_id == self._server.node_id else self._at(node_id):
             log.info("the temporary destination {name} ends: its connection has not come back", name=name)
             self._end(name)
-
-
-def _form(definition: QueueDefinition) -> dict[str, Any]:
-    return {name: value for name, value in asdict(definition).items() if value is not None}
-
-
-def _definition(form: Any) -> QueueDefinition:
-    """Raises ValueError for a form that is none of a temporary destination."""
-    try:
-        definition = QueueDefinition(**form)
-    except TypeError as error:
-        raise ValueError(f"{form!r} is no queue: {error}") from error
-    if not (definition.temporary and isinstance(definition.name, str) and definition.name == definition.address):
-        raise ValueError(f"{definition.name!r} is no temporary destination")
-    return replace(definition, durable=False)

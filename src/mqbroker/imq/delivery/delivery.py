@@ -251,7 +251,10 @@ def _split(references: Sequence[Reference]) -> tuple[list[RemoteReference], Sequ
 
 
 def _is_local(consumer: Any) -> bool:
-    return isinstance(consumer, ServerConsumer) and not isinstance(consumer, LinkConsumer)
+    """Is it one of a client?  Other brokers consume for their clients, and answers to their requests."""
+    if not isinstance(consumer, ServerConsumer) or isinstance(consumer, LinkConsumer):
+        return False
+    return not consumer.session.connection.cluster_authorized
 
 
 def _is_made_by_consumers(definition: QueueDefinition) -> bool:

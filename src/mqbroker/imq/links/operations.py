@@ -20,6 +20,8 @@ PARAMETERS: Mapping[str, int] = {
     "temporary": 2,
     "prepareMaster": 4,
     "newMaster": 4,
+    "matchProperties": 0,
+    "reload": 0,
 }
 """The operations by the number of their parameters; ``docs/imq.md`` describes them."""
 

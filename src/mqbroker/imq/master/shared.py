@@ -12,7 +12,7 @@ from mqbroker.imq.definitions.application import Application
 from mqbroker.imq.definitions.registrar import HomeRegistrar
 from mqbroker.imq.definitions.reservations import Reservations
 from mqbroker.imq.definitions.temporary import RECONNECT_SECONDS, TemporaryDestinations
-from mqbroker.imq.links.operations import MemberOperations
+from mqbroker.imq.links.operations import Answers, MemberOperations
 from mqbroker.imq.links.requests import Peers
 from mqbroker.imq.master.backups import Backups
 from mqbroker.imq.master.change_of_master import ChangeOfMaster
@@ -32,7 +32,8 @@ class SharedDefinitions:
     """Made when the links are; ``operations`` answers other members, and is to be registered under its name.
 
     ``registrar`` is the one that messaging was made with, ``kept`` the settings of the store; ``new_id`` gives unique texts.  ``leave``
-    ends the broker when it may not join.  Raises ValueError for a record in the store that cannot be used.
+    ends the broker when it may not join; ``answers`` are further operations of other members.  Raises ValueError for a record in the store
+    that cannot be used.
     """
 
     def __init__(
@@ -44,6 +45,7 @@ class SharedDefinitions:
         kept: Mapping[tuple[str, str], str],
         new_id: Callable[[], str],
         leave: Callable[[str], object],
+        answers: Answers,
     ) -> None:
         clock, turn, store, messaging = server.clock, server.turn, server.store, server.messaging
         addresses = server.configuration.addresses
@@ -66,6 +68,7 @@ class SharedDefinitions:
                 **self.change_of_master.answers,
                 **self.reservations.answers,
                 **self.temporary.answers,
+                **answers,
             }
         )
 
