@@ -1,4 +1,4 @@
-"""Changes of this broker on their way into the record, and the broker's part as the master or as one that follows it [B8.2-B8.5]."""
+"""Changes of this broker on their way into the record, and the broker's part as the master or as one that follows it (decision 40)."""
 
 from __future__ import annotations
 
