@@ -70,6 +70,8 @@ class Delivery:
         core.queue_deleted.subscribe(self._queue_deleted)
         links.linked.subscribe(self._linked)
         links.unlinked.subscribe(self._unlinked)
+        for queue in core.queues.values():
+            self.consumers_changed(queue)  # clients may have come before
 
     def stop(self) -> None:
         """End the timer."""

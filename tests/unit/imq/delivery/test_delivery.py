@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from mqbroker.config.model.home_cluster import HomeCluster
+from mqbroker.imq.delivery.delivery import Delivery
+from mqbroker.imq.links.home_links import HomeLinks
 from mqclient.wire import packets as wire
 from mqclient.wire.message import decode_message
 from tests.unit.imq.support import Cluster
@@ -84,6 +87,14 @@ class WalkTests(SynchronousTestCase):
         self.cluster.stir()
         self.assertEqual([len(broker.remotes) for broker in (self.a, self.b, self.c)], [0, 2, 0])
         self.assertEqual([self.cluster[number].world.queue("q").consumer_count for number in (1, 2, 3)], [1, 1, 1])
+
+    def test_consumers_that_were_there_before(self) -> None:
+        session = self.b.session()
+        session.create_queue("early")
+        self.patch(self.b.core, "elsewhere", None)
+        session.consume("early")
+        Delivery(self.b.world.messaging, HomeLinks(), self.b.store.node_id, self.b.runtime, HomeCluster((), None, ""))
+        self.assertIsNotNone(self.b.world.queue("early").elsewhere)
 
     def test_without_consumers_nothing_is_left_of_them(self) -> None:
         consumer = self.b.session()
