@@ -359,8 +359,12 @@ class Recording:
     @property
     def answers(self) -> Mapping[str, Callable[..., Any]]:
         """The operations of other members that this part answers."""
-        own = {"append": self.answer_append, "recordHas": self.answer_record_has, "change": self.answer_change}
-        return {**self.keeping.answers, **own}
+        return {
+            **self.keeping.answers,
+            "append": self.answer_append,
+            "recordHas": self.answer_record_has,
+            "change": self.answer_change,
+        }
 
     def answer_append(self, *parameters: Any) -> dict[str, Any]:
         """As :meth:`.Keeping.answer_append`."""
