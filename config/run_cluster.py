@@ -1,7 +1,8 @@
 """Runs every broker of one of the folders beside this file until Ctrl-C: ``python config/run_cluster.py config/cluster-symmetric``.
 
-Each folder in it that has a broker.xml is one broker; its data go to ``data/`` in the current folder.  The one called ``artemis`` is a real
-Artemis, which is looked for in the folder that the environment variable ARTEMIS_HOME names.
+Each folder in it that has a broker.xml is one broker; its data go to ``data/`` in the current folder.  One with an etc/broker.xml is an
+instance folder.  The one called ``artemis`` is a real Artemis, which is looked for in the folder that the environment variable ARTEMIS_HOME
+names.
 
 With a broker.xml instead of a folder it runs that broker alone, as it would run by itself; Ctrl-C is then no failure (`make run`).
 """
@@ -28,6 +29,9 @@ class SetupError(Exception):
 
 def command(node: Path, data: Path) -> list[str]:
     """What runs the broker of the folder ``node`` with its data in ``data``.  Raises SetupError."""
+    if (node / "etc").is_dir():
+        folders = [f"--{name}={data / name}" for name in ("journal", "bindings", "large-messages", "paging")]
+        return [sys.executable, "-m", "mqbroker.cli.daemon", "--instance", str(node.absolute()), *folders]
     if node.name != ARTEMIS:
         return [sys.executable, "-m", "mqbroker.cli.daemon", "--config", str(node / "broker.xml"), "--data", str(data)]
     program = Path(os.environ.get("ARTEMIS_HOME", "")) / "bin" / "artemis"
@@ -68,7 +72,7 @@ def main(arguments: list[str]) -> int:
     folder = Path(arguments[0])
     if folder.is_file():
         return run_one(folder)
-    nodes = sorted(path.parent for path in folder.glob("*/broker.xml"))
+    nodes = sorted([*(path.parent for path in folder.glob("*/broker.xml")), *(path.parents[1] for path in folder.glob("*/etc/broker.xml"))])
     if not nodes:
         print(f"{folder} has no folders with a broker.xml", file=sys.stderr)
         return 2

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mqbroker.cluster.grouping.grouping import GroupingHandler
+    from mqbroker.config.model.home_cluster import HomeCluster
     from mqbroker.messaging.administration.registrar import Registrar
     from mqbroker.messaging.core import MessagingCore
     from mqbroker.messaging.message.message import Message
@@ -75,7 +76,9 @@ class ActiveBroker:
             parts.random,
             memory_default=parts.memory_default,
             disk_space=lambda: parts.disk_space(written_folders(settings)),
-            registrar=self._home_registrar() if configuration.home_cluster and configuration.cluster_connections else parts.registrar,
+            registrar=self._home_registrar(configuration.home_cluster)
+            if configuration.home_cluster and configuration.cluster_connections
+            else parts.registrar,
             make_grouping=self._make_grouping,
         )
         activation = parts.activation
@@ -116,10 +119,11 @@ class ActiveBroker:
         return HomeFiles(self.settings.imq, self._parts.read_file, self._parts.write_file)
 
     @staticmethod
-    def _home_registrar() -> Registrar:
+    def _home_registrar(cluster: HomeCluster) -> Registrar:
+        from mqbroker.imq.definitions.auto_creation import AutoCreation
         from mqbroker.imq.definitions.registrar import HomeRegistrar
 
-        return HomeRegistrar()
+        return HomeRegistrar(AutoCreation(cluster.autocreate_queue, cluster.autocreate_topic))
 
     def _make_grouping(self, core: MessagingCore) -> GroupingHandler:
         from mqbroker.node.grouping import make_grouping

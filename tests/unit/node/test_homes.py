@@ -27,7 +27,9 @@ class HomesTests(SynchronousTestCase):
             home_cluster=HomeCluster(("127.0.0.1:7676", "127.0.0.1:7677"), None, "127.0.0.1:7676"),
         )
         clock = FakeClock()
-        self.world = World(configuration, clock=clock, store=MemoryStore(lambda size: bytes(range(size))), make_runtime=lambda: MemoryRuntime(clock))
+        self.world = World(
+            configuration, clock=clock, store=MemoryStore(lambda size: bytes(range(size))), make_runtime=lambda: MemoryRuntime(clock)
+        )
         self.world.broker.others.join()
         clustering = self.world.broker.others.clustering
         assert clustering is not None and clustering.homes is not None and clustering.manager is not None

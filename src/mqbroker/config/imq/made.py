@@ -262,7 +262,6 @@ class _Maker:
 
     def _home_cluster(self, members: Members) -> HomeCluster:
         checked = self.checked
-        wait = checked["imq.cluster.waitReplyTimeout"]
         return HomeCluster(
             brokers=tuple(map(str, members.all)),
             master=None if members.master is None else str(members.master),
@@ -272,13 +271,10 @@ class _Maker:
             nowait_for_master_s=checked["imq.cluster.nowaitForMasterBrokerTimeoutInSeconds"],
             change_master_wait_s=checked["imq.cluster.changeMasterBrokerWaitTimeout"],
             consumer_flow_limit=checked["imq.cluster.consumerFlowLimit"],
-            local_delivery_preferred=checked["imq.autocreate.queue.localDeliveryPreferred"],
             autocreate_queue=checked["imq.autocreate.queue"],
             autocreate_topic=checked["imq.autocreate.topic"],
-            reap_time_s=checked["imq.autocreate.reaptime"],
             reconnect_interval_multiplier=checked["imq.reconnect.interval"],
-            wait_reply_s=wait,
-            acknowledgement_s=checked.get("imq.cluster.acktimeout", wait),
+            wait_reply_s=checked["imq.cluster.waitReplyTimeout"],
             lock_timeout_s=checked["imq.cluster.locktimeout"],
             pending_transaction_check_s=checked["imq.cluster.pendingTransactionCheckInterval"],
             cluster_id=checked.get("imq.cluster.clusterid"),

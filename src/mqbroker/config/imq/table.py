@@ -89,7 +89,7 @@ CLUSTER: Sequence[ImqProperty] = (
     _each(honoured("imq.cluster.ping.interval", _SECONDS, "Between two pings of a link, s; twice as long without one ends it."), "60"),
     _each(honoured("imq.cluster.locktimeout", _SECONDS, "How long a reserved name waits for other brokers, s."), "60"),
     _each(honoured("imq.cluster.waitReplyTimeout", _SECONDS, "How long a request waits for another broker, s."), "180"),
-    _each(honoured("imq.cluster.acktimeout", _SECONDS, "How long an acknowledgement does; as waitReplyTimeout unless set, s.")),
+    _each(quiet("imq.cluster.acktimeout", _SECONDS, "A time limit, s.", "an acknowledgement waits as long as the link is there")),
     _each(honoured("imq.cluster.changeMasterBrokerWaitTimeout", _SECONDS, "How long a change of the master waits for changes, s."), "180"),
     _each(
         honoured("imq.cluster.pendingTransactionCheckInterval", _SECONDS, "Between two questions about an undecided transaction, s."),

@@ -29,18 +29,13 @@ class HomeCluster:
     """How long a change of the master waits for changes that are under way."""
     consumer_flow_limit: int = 1000
     """Messages at most that are under way to one remote consumer."""
-    local_delivery_preferred: bool = False
-    """Do consumers of this broker come before those of other members, in queues that are created automatically?"""
     autocreate_queue: bool = True
+    """May queues be created because somebody uses them?"""
     autocreate_topic: bool = True
-    reap_time_s: float = 120
-    """An automatically created destination ends after this time without consumers and messages."""
     reconnect_interval_multiplier: int = 5
     """Temporary destinations of a connection outlive a restart of its broker for this many of its reconnect intervals."""
     wait_reply_s: float = 180
     """How long a request to another member waits for its answer."""
-    acknowledgement_s: float = 180
-    """How long an acknowledgement waits for the answer of the message's home."""
     lock_timeout_s: float = 60
     """How long the reservation of a name waits for the other members."""
     pending_transaction_check_s: float = 180

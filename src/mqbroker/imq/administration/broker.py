@@ -17,7 +17,7 @@ from mqbroker.config.problems import Findings
 from mqbroker.imq.administration.destinations import Destinations
 from mqbroker.imq.administration.durables import destroy_durable, durable_rows
 from mqbroker.imq.administration.pending import Pending
-from mqbroker.imq.administration.views import BROKER_DOWN, UNKNOWN, broker_groups, cluster_rows, origin_rows
+from mqbroker.imq.administration.views import BROKER_DOWN, broker_groups, cluster_rows, origin_rows
 from mqbroker.server.management.registry import ManagementError, Operation, ServerResource, as_int, as_object, as_text
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ class ImqBroker(ServerResource):
     def query(self) -> str:
         """Everything about the broker, as JSON: groups of titles and values."""
         rows, parts, actions = self._members(), self._parts, self._parts.actions
-        active = [row["address"] for row in rows if row["state"] not in (BROKER_DOWN, UNKNOWN)]
+        active = [row["address"] for row in rows if row["state"] != BROKER_DOWN]
         master = self._home.master if actions is None else actions.master
         return json.dumps(broker_groups(self.server, parts.instance, parts.version, self._brokers, active, master, self.state))
 

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 OPERATING = "OPERATING"
 BROKER_DOWN = "BROKER_DOWN"
-UNKNOWN = "UNKNOWN"
 _CONNECTED = "connected"
 _EFFECTS = {Support.HONOURED: "honoured", Support.IGNORED: "changes nothing: {}", Support.REFUSED: "no other value: {}"}
 
@@ -28,10 +27,7 @@ Pair = tuple[str, str]
 
 
 def cluster_rows(server: Server, own: str, brokers: Sequence[str], own_state: str) -> list[dict[str, str]]:
-    """Each known member with its address and state: those of the list, and those that have come by themselves.
-
-    UNKNOWN is a member of the list that has never been there.
-    """
+    """Each known member with its address and state: those of the list, and those that have come by themselves."""
     states: dict[str, str] = {own: own_state}
     cluster = None if server.cluster is None else server.cluster.connections.get(CONNECTION)
     if cluster is not None:
@@ -41,7 +37,7 @@ def cluster_rows(server: Server, own: str, brokers: Sequence[str], own_state: st
                 linked = links.get(member.node_id) == _CONNECTED
                 states.setdefault(_named(member, brokers), OPERATING if linked else BROKER_DOWN)
     for broker in brokers:
-        states.setdefault(broker, UNKNOWN)
+        states.setdefault(broker, BROKER_DOWN)
     order = [*brokers, *(name for name in states if name not in brokers)]
     return [{"address": name, "state": states[name]} for name in order]
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Protocol
 
+from mqbroker.imq.definitions.auto_creation import AutoCreation
 from mqbroker.imq.record.changes import is_recorded
 from mqbroker.messaging.administration.registrar import CONSUMER_PLACE, Change, Reservation
 from mqbroker.messaging.queues.definitions import QueueDefinition
@@ -14,6 +15,9 @@ from mqclient.errors import MQError
 
 Answered = Callable[[MQError | None, int], None]
 """Gets the reason of a refusal, or None and the position in the record."""
+
+
+_ANY = AutoCreation()
 
 
 class Recorder(Protocol):
@@ -59,10 +63,11 @@ class _Waiter:
 class HomeRegistrar:
     """Implements :class:`mqbroker.messaging.administration.registrar.Registrar`.
 
-    What the configuration defines waits from the beginning until :meth:`deploy`.
+    What the configuration defines waits from the beginning until :meth:`deploy`.  ``auto_creation`` says what clients may create by use.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, auto_creation: AutoCreation = _ANY) -> None:
+        self._auto_creation = auto_creation
         self._recorder: Recorder | None = None
         self._names: Names | None = None
         self._tell_made: Callable[[QueueDefinition], object] = lambda definition: None
@@ -87,6 +92,7 @@ class HomeRegistrar:
     # --- definitions
 
     def agree(self, change: Change) -> None:
+        self._auto_creation.check(change)
         if not is_recorded(change):
             return
         if self._recorder is None:

@@ -17,7 +17,7 @@ class MatchTests(SynchronousTestCase):
         return differences(match_properties(HOME), match_properties(replace(HOME, **changes)))  # type: ignore[arg-type]
 
     def test_equal_brokers_have_no_difference(self) -> None:
-        self.assertEqual(self.compare(address="a:1", consumer_flow_limit=3, reap_time_s=1), [])
+        self.assertEqual(self.compare(address="a:1", consumer_flow_limit=3, wait_reply_s=1), [])
 
     def test_each_difference_is_a_sentence(self) -> None:
         self.assertEqual(self.compare(autocreate_queue=False), ["imq.autocreate.queue is true here and false there"])

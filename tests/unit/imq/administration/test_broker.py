@@ -16,10 +16,10 @@ from tests.unit.imq.administration.support import ImqCase
 class BrokerTests(ImqCase):
     text = "imq.cluster.brokerlist=here,b\nimq.cluster.masterbroker=b\nimq.keystore.password=secret\n"
 
-    def test_members_that_were_never_there_are_unknown(self) -> None:
+    def test_members_that_are_not_linked_are_down(self) -> None:
         self.assertEqual(
             self.ask("listBrokers"),
-            {"clusterID": "", "brokers": [{"address": "here:7676", "state": "OPERATING"}, {"address": "B:7676", "state": "UNKNOWN"}]},
+            {"clusterID": "", "brokers": [{"address": "here:7676", "state": "OPERATING"}, {"address": "B:7676", "state": "BROKER_DOWN"}]},
         )
 
     def test_everything_about_the_broker(self) -> None:
