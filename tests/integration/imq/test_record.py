@@ -191,10 +191,10 @@ class RecordTests(RecordCase):
         nodes = self.homes(2)
         nodes[MASTER].configuration.security_enabled = True
         nodes[MASTER].start()
-        session = await self.session(nodes[MASTER], user="cluster", password="secret")
+        session = await self.session(nodes[MASTER], username="cluster", password="secret")
         management = await Management.open(session, "replies")
         with self.assertRaises(ManagementError) as wrong:
             await management.invoke("imq", "changes", "n", "g", "x", None)
         self.assertIn("asked for wrongly", str(wrong.exception))
         with self.assertRaises(MQError):
-            await self.session(nodes[MASTER], user="nobody", password="none")
+            await self.session(nodes[MASTER], username="nobody", password="none")

@@ -132,9 +132,9 @@ class Cluster:
                     connection.cut()
         self.stir()
 
-    def stir(self) -> None:
-        """Let everything happen that needs no time."""
-        for _ in range(10_000):
+    def stir(self, rounds: int = 10_000) -> None:
+        """Let everything happen that needs no time; with fewer ``rounds`` only the beginning of it."""
+        for _ in range(rounds):
             self.clock.advance(0)
             links = [link for broker in self.brokers.values() for link in list(broker.runtime.links)]
             busy = [link.move(1 << 20) for link in links]
@@ -142,7 +142,8 @@ class Cluster:
                 failures = [failure for broker in self.brokers.values() for failure in broker.runtime.failures]
                 assert not failures, failures
                 return
-        raise AssertionError("the brokers talk without end")
+        if rounds == 10_000:
+            raise AssertionError("the brokers talk without end")
 
     def advance(self, seconds: float) -> None:
         end = self.clock.seconds + seconds

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING
 
 from mqbroker.config.model.cluster import DivertConfiguration
@@ -33,16 +33,22 @@ class Application:
     """Applies changes to ``messaging``.
 
     ``configured`` are the names of addresses and queues that the files of this broker define: they are not removed, but put on record.
-    ``settings`` are the matches whose settings of addresses management has made; ``warn`` takes a sentence about what cannot be as the
-    record says.
+    ``settings`` are the settings of addresses that management has made, as texts by their matches; ``warn`` takes a sentence about what
+    cannot be as the record says.
     """
 
-    def __init__(self, messaging: Messaging, configured: Collection[str], settings: Collection[str], warn: Callable[[str], object]) -> None:
+    def __init__(
+        self,
+        messaging: Messaging,
+        configured: Collection[str],
+        settings: Mapping[str, str],
+        warn: Callable[[str], object],
+    ) -> None:
         self._core = messaging.core
         self._administration = messaging.administration
         self._diverts = messaging.diverts
         self._configured = configured
-        self._settings = set(settings)
+        self._settings = dict(settings)
         self._warn = warn
 
     # --- one change
@@ -64,7 +70,7 @@ class Application:
             self._diverts.impose(definition)
         else:
             change_address_setting(self._core, self._core.store, definition.name, definition.text)
-            self._settings.add(definition.name)
+            self._settings[definition.name] = definition.text
 
     def remove(self, key: str) -> None:
         """Remove what has this unique key, if it is there."""
@@ -79,14 +85,17 @@ class Application:
                 self._administration.delete_address(name, force=True)
         elif subject == SETTINGS:
             change_address_setting(self._core, self._core.store, name, "")
-            self._settings.discard(name)
+            self._settings.pop(name, None)
         else:
             self._diverts.withdraw(name)
 
     def note(self, change: Change) -> None:
         """This broker has made a change by itself."""
-        if isinstance(change.definition, AddressSettingDefinition):
-            (self._settings.discard if change.action == "delete" else self._settings.add)(change.definition.name)
+        definition = change.definition
+        if isinstance(definition, AddressSettingDefinition):
+            self._settings.pop(definition.name, None)
+            if change.action != "delete":
+                self._settings[definition.name] = definition.text
 
     def _apply(self, change: Recorded) -> None:
         if change.kind.removes:
@@ -156,7 +165,8 @@ class Application:
         ]
         queues = [each.definition for each in self._core.queues.values() if is_recorded(Change("create", each.definition))]
         found = (self._diverts.find(name) for name in self._diverts.kept())
-        return [*addresses, *queues, *(divert.configuration for divert in found if divert is not None)]
+        diverts = [divert.configuration for divert in found if divert is not None]
+        return [*addresses, *queues, *diverts, *(AddressSettingDefinition(*each) for each in self._settings.items())]
 
     def _lasting(self) -> set[str]:
         """The addresses where messages go that nobody has taken."""

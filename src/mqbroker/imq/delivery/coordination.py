@@ -21,15 +21,17 @@ from mqbroker.messaging.ports import BranchRecord, BranchState
 from mqbroker.messaging.queues.references import RemoteReference
 from mqclient.errors import MQError, TransactionOutcomeUnknownError, TransactionRolledBackError
 from mqclient.wire.primitives import Xid
-from mqclient.xa import XAER_NOTA
+from mqclient.xa import XA_HEURCOM, XA_HEURHAZ, XA_HEURMIX, XA_HEURRB, XAER_NOTA
 
 if TYPE_CHECKING:
     from mqbroker.messaging.core import MessagingCore
     from mqbroker.messaging.ports import StoreBatch
     from mqbroker.messaging.queues.elsewhere import Work
+    from mqclient.wire.packets import XaResponse
 
 BRANCH_FORMAT = 0x4D51_4842
 """The format id of a branch at a home."""
+_BY_MANAGEMENT = (XA_HEURCOM, XA_HEURHAZ, XA_HEURMIX, XA_HEURRB)
 _ID_LENGTH = 16
 """Bytes of a node id, and of the number of a transaction."""
 
@@ -75,7 +77,7 @@ class Coordination:
         self._own_id = node_id
         self._homes = homes
         self._runner = runner
-        self._parts: set[_Part] = set()
+        self._parts: dict[_Part, None] = {}
         """Those that are not decided."""
         self._decisions: dict[Xid, BranchRecord] = {}
         """By branch: those that are committed, until their home has done so."""
@@ -96,7 +98,7 @@ class Coordination:
                 part = _Part([_branch_of(record.xid) for record in records])
                 part.records = records
                 branch.transaction.outside = part
-                self._parts.add(part)
+                self._parts[part] = None
 
     @property
     def undecided(self) -> int:
@@ -113,7 +115,7 @@ class Coordination:
             if part is None:
                 return None
             work.outside = part
-            self._parts.add(part)
+            self._parts[part] = None
         if part.unanswered:
             return part.when_answered
         if part.failure is not None:
@@ -202,7 +204,7 @@ class Coordination:
         part = _part_of(work)
         if part is not None:
             work.outside = None
-            self._parts.discard(part)
+            self._parts.pop(part, None)
         return part
 
     # --- the second phase
@@ -223,10 +225,8 @@ class Coordination:
             return  # asked again when the link is up
         finally:
             self._committing.discard(branch)
-        if answer.error and answer.response_code != XAER_NOTA:
-            log.warn("{home} does not commit a branch that is committed here: {text}", home=home.member.name, text=answer.message)
-            return
-        self._core.turn.run(self._forget, branch)
+        if await self._ended(home, branch, answer, "commit"):
+            self._core.turn.run(self._forget, branch)
 
     def _roll_back_at(self, branch: Xid) -> None:
         found = self._home_of(branch)
@@ -235,10 +235,25 @@ class Coordination:
 
     async def _roll_back(self, home: Home, branch: Xid) -> None:
         try:
-            await home.roll_back(branch)
+            answer = await home.roll_back(branch)
         except MQError as error:
             # There is no decision: that is asked when the link is up.
             log.debug("a branch at {home} could not be rolled back: {reason}", home=home.member.name, reason=str(error))
+        else:
+            await self._ended(home, branch, answer, "roll back")
+
+    async def _ended(self, home: Home, branch: Xid, answer: XaResponse, wanted: str) -> bool:
+        """Has the branch ended at its home?  Management may have ended it otherwise; that is logged, and the home may forget it."""
+        if not answer.error or answer.response_code == XAER_NOTA:
+            return True
+        log.warn("{home} does not {wanted} the branch of a transaction: {text}", home=home.member.name, wanted=wanted, text=answer.message)
+        if answer.response_code not in _BY_MANAGEMENT:
+            return False
+        try:
+            await home.forget(branch)
+        except MQError:
+            return False  # asked again when the link is up
+        return True
 
     def _forget(self, branch: Xid) -> None:
         """The home has committed."""
@@ -260,9 +275,11 @@ class Coordination:
         self._core.turn.run(self._end, home, found)
 
     def _end(self, home: Home, found: Iterable[Xid]) -> None:
-        mine = {xid for xid in found if xid.format_id == BRANCH_FORMAT and xid.global_transaction_id.startswith(self._own_id)}
+        mine = [xid for xid in found if xid.format_id == BRANCH_FORMAT and xid.global_transaction_id.startswith(self._own_id)]
         open_ones = set(self._open_branches())
-        for branch in mine - open_ones:
+        for branch in mine:
+            if branch in open_ones:
+                continue
             if branch in self._decisions:
                 self._commit_at(branch)
             else:

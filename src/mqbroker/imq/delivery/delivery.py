@@ -1,4 +1,4 @@
-"""Delivery in a home cluster: the queues whose consumers here also get what other members keep, and how that is settled."""
+"""Delivery in a home cluster: the queues whose consumers here also get what other members keep, and its settlement (decision 39)."""
 
 from __future__ import annotations
 

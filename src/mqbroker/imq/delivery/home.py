@@ -21,6 +21,7 @@ from mqclient.wire.packets import (
     HOME_LINK_KEY,
     XaCommit,
     XaEnd,
+    XaForget,
     XaInDoubtXids,
     XaInDoubtXidsResponse,
     XaPrepare,
@@ -269,6 +270,10 @@ class Home:
     async def roll_back(self, xid: Xid) -> XaResponse:
         answer: XaResponse = await self._ask(XaRollback(xid), XaResponse)
         return answer
+
+    async def forget(self, xid: Xid) -> None:
+        """How management has decided the branch is known here."""
+        await self._ask(XaForget(xid), XaResponse)
 
 
 def _tell_all(asked: Sequence[Answered], failure: MQError | None) -> None:

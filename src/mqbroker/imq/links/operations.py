@@ -23,7 +23,7 @@ PARAMETERS: Mapping[str, int] = {
     "matchProperties": 0,
     "reload": 0,
 }
-"""The operations by the number of their parameters; ``docs/imq.md`` describes them."""
+"""The operations by the number of their parameters; ``docs/imq-record.md`` describes them."""
 
 Answers = Mapping[str, Callable[..., Any]]
 """The functions that answer, by operation."""

@@ -12,7 +12,7 @@ from mqbroker.imq.links.home_links import HomeLinks, LinkedMember
 from mqbroker.imq.links.operations import RESOURCE
 from mqbroker.messaging.event import Event
 from mqbroker.messaging.turns.turn import Turn
-from mqclient.errors import MQError, NotConnectedError
+from mqclient.errors import NotConnectedError
 from mqclient.management import Management, ManagementError
 
 
@@ -94,7 +94,7 @@ class LinkedPeer:
                 result = await self._management.invoke(RESOURCE, operation, *parameters)
             except ManagementError as error:
                 self._turn.run(answered.errback, error)
-            except MQError as error:
+            except Exception as error:  # an answer that is none must not end the work either
                 # The session may have ended: the next request opens another one.
                 self._management = None
                 self._turn.run(answered.errback, error)

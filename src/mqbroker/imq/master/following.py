@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger
+from twisted.python.failure import Failure
 
 from mqbroker.imq.links.requests import Peer
 from mqbroker.imq.master.own_record import OwnRecord
@@ -134,7 +135,14 @@ class Follower:
     def _begin(self, joining: bool) -> None:
         self._asking = True
         assert self._peer is not None
-        Deferred.fromCoroutine(self._ask(self._peer, self._era, joining))
+        Deferred.fromCoroutine(self._ask(self._peer, self._era, joining)).addErrback(self._broken, self._era)
+
+    def _broken(self, failure: Failure, era: object) -> None:
+        """A defect must not leave this broker behind for ever."""
+        log.failure("the change record could not be followed", failure=failure)
+        if era is self._era:
+            self._asking = False
+            self._events.record_failed(failure.getErrorMessage())
 
     async def _ask(self, peer: Peer, era: object, joining: bool) -> None:
         try:

@@ -84,7 +84,8 @@ class Keeping:
 
     @property
     def answers(self) -> Mapping[str, Callable[..., Any]]:
-        return {"join": self.answer_join, "changes": self.answer_changes, "append": self.answer_append}
+        """The operations that this part answers by itself."""
+        return {"join": self.answer_join, "changes": self.answer_changes}
 
     def answer_join(self, node_id: Any, place: Any, master: Any, generation: Any, position: Any) -> dict[str, Any]:
         """A broker that has followed ``generation`` of ``master`` up to ``position`` asks for what it has missed."""

@@ -1,4 +1,4 @@
-"""Changes of this broker on their way into the record, and the broker's part as the master or as one that follows it [B8.2-B8.5]."""
+"""Changes of this broker on their way into the record, and the broker's part as the master or as one that follows it (decision 40)."""
 
 from __future__ import annotations
 
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 
 RETRY_SECONDS = 5.0
 """Between two questions to a master that cannot answer now."""
+
+REMINDER_SECONDS = 10.0
+"""After a change of another broker the master tells all how far the record is, in case that the broker could not."""
 
 COMPLAINT_SECONDS = (60.0, 180.0)
 """When the log says that the master is away: first, and then again and again."""
@@ -96,6 +99,8 @@ class Recording:
         self._machine = make_sync_machine(SyncData(self))
         self._follower = Follower(server.node_id, cluster.address, standing, application, own, self)
         self._telling = Telling(peers)
+        self._reminding = False
+        """Does the master tell of changes of others in a while?"""
         self._held: list[_Request] = []
         """Wishes that wait until there is a master."""
         self._sent: dict[_Request, None] = {}
@@ -283,14 +288,15 @@ class Recording:
         if answer.get("retry"):
             self._send_again(request)
             return
+        error = answer.get("error")
+        refusal = None if error is None else error_for_code(int(error[0]), str(error[1]))
+        position = 0 if error is not None else int(answer["position"])
+        change = None if error is not None or answer["change"] is None else change_of(answer["change"])
         del self._sent[request]
-        if "error" in answer:
-            code, text = answer["error"]
-            request.answered(error_for_code(int(code), str(text)), 0)
-            return
-        position = int(answer["position"])
-        if answer["change"] is not None:
-            self._follower.expect(change_of(answer["change"]), partial(self._expected, request, position))
+        if refusal is not None:
+            request.answered(refusal, 0)
+        elif change is not None:
+            self._follower.expect(change, partial(self._expected, request, position))
         else:
             self._follower.reach(position, lambda error: request.answered(error, position))
 
@@ -301,12 +307,12 @@ class Recording:
             self._tell(position)
 
     def _failed(self, failure: Failure, request: _Request) -> None:
+        error = failure.value
+        if not isinstance(error, MQError):
+            log.failure("a change could not be put on record", failure=failure)
         if request in self._sent:
             del self._sent[request]
-            error = failure.value
-            if not isinstance(error, MQError):
-                log.failure("a change could not be put on record", failure=failure)
-            elif request.deployed and not isinstance(error, ManagementError):
+            if request.deployed and not isinstance(error, ManagementError):
                 self._held.append(request)
                 self._later(RETRY_SECONDS, self.release)
                 return
@@ -353,7 +359,26 @@ class Recording:
     @property
     def answers(self) -> Mapping[str, Callable[..., Any]]:
         """The operations of other members that this part answers."""
-        return {**self.keeping.answers, "recordHas": self.answer_record_has, "change": self.answer_change}
+        return {
+            **self.keeping.answers,
+            "append": self.answer_append,
+            "recordHas": self.answer_record_has,
+            "change": self.answer_change,
+        }
+
+    def answer_append(self, *parameters: Any) -> dict[str, Any]:
+        """As :meth:`.Keeping.answer_append`."""
+        answer = self.keeping.answer_append(*parameters)
+        if answer.get("change") is not None and not self._reminding:
+            self._reminding = True
+            self._later(REMINDER_SECONDS, self._remind)
+        return answer
+
+    def _remind(self) -> None:
+        """Tell all where the record is: whoever had to tell of the last changes may have gone."""
+        self._reminding = False
+        if self.is_master:
+            self._tell(self.standing.position)
 
     # --- effects of the machine
 
@@ -404,6 +429,7 @@ class Recording:
 
     def record_taken(self) -> None:
         self._machine.record_taken()
+        self.release()
 
     def record_failed(self, reason: str) -> None:
         log.warn("the change record of {master} cannot be read now: {reason}", master=self.master, reason=reason)

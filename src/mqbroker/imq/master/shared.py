@@ -50,7 +50,7 @@ class SharedDefinitions:
         clock, turn, store, messaging = server.clock, server.turn, server.store, server.messaging
         addresses = server.configuration.addresses
         configured = {each.name for each in addresses} | {queue.name for each in addresses for queue in each.queues}
-        settings = [match for kind, match in kept if kind == KEPT_ADDRESS_SETTING_KIND]
+        settings = {match: text for (kind, match), text in kept.items() if kind == KEPT_ADDRESS_SETTING_KIND}
         application = Application(messaging, configured, settings, lambda text: log.warn("{text}", text=text))
         own = OwnRecord(store, clock, cluster.address, new_id, kept)
         mastership = None if cluster.master is None else Mastership(store, kept, cluster.master)

@@ -27,7 +27,7 @@ class ApplicationCase(SynchronousTestCase):
         self.world = World(store=KeptStore("node"))
         self.core = self.world.messaging.core
         self.warned: list[str] = []
-        self.application = Application(self.world.messaging, {"mine"}, (), self.warned.append)
+        self.application = Application(self.world.messaging, {"mine"}, {}, self.warned.append)
 
     def apply(self, definition: Definition, action: str = "create") -> None:
         wish = wish_of(Change(action, definition))  # type: ignore[arg-type]
@@ -125,10 +125,10 @@ class AllTests(ApplicationCase):
         self.assertEqual((len(self.warned), "q" in self.core.queues), (1, True))
 
     def test_what_belongs_into_a_record(self) -> None:
-        for definition in (ADDRESS, QUEUE, DIVERT):
+        for definition in (ADDRESS, QUEUE, DIVERT, SETTINGS):
             self.apply(definition)
         self.world.messaging.administration.define_queue(replace(QUEUE, name="auto", address="auto", auto_created=True))
-        self.assertEqual(self.application.own_definitions(), [ADDRESS, QUEUE, DIVERT])
+        self.assertEqual(self.application.own_definitions(), [ADDRESS, QUEUE, DIVERT, SETTINGS])
 
     def test_settings_that_management_has_made_here(self) -> None:
         self.application.note(Change("update", SETTINGS))

@@ -7,7 +7,7 @@ from typing import Any
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.imq.delivery.coordination import BRANCH_FORMAT
-from mqbroker.messaging.delivery.branches import COORDINATED_FORMAT
+from mqbroker.messaging.delivery.branches import COORDINATED_FORMAT, xid_base64
 from mqbroker.messaging.ports import BranchRecord, BranchState, Recovered, RecoveredBranch
 from mqclient.wire import packets as wire
 from mqclient.wire.primitives import Xid
@@ -167,6 +167,26 @@ class XATests(CoordinationTestCase):
         self.assertFalse(self.xa(session, wire.XaRollback(CLIENT)).error)
         self.assertEqual((self.in_doubt(self.a), self.in_doubt(self.b), self.in_doubt(self.c), self.decisions()), (0, 0, 0, 0))
         self.assertEqual(self.a.count() + self.c.count(), 2)
+
+    def test_in_one_phase_too(self) -> None:
+        session = self.consume(self.a, self.c, xa=True)
+        self.assertFalse(self.xa(session, wire.XaEnd(CLIENT)).error)
+        self.assertFalse(self.xa(session, wire.XaCommit(CLIENT, True)).error)
+        self.assertEqual((self.state(), self.in_doubt(self.a), self.in_doubt(self.c), self.decisions()), ((0, 0, 0), 0, 0, 0))
+
+    def test_management_commits_it_everywhere(self) -> None:
+        self.prepared()
+        self.b.world.messaging.branches.decide(xid_base64(CLIENT), commit=True)
+        self.cluster.stir()
+        self.assertEqual((self.state(), self.in_doubt(self.a), self.in_doubt(self.c), self.decisions()), ((0, 0, 0), 0, 0, 0))
+
+    def test_what_management_has_ended_otherwise_at_a_home_is_forgotten(self) -> None:
+        session = self.prepared()
+        branches = self.a.world.messaging.branches
+        (branch,) = branches.prepared()
+        branches.decide(xid_base64(branch.xid), commit=False)
+        self.assertFalse(self.xa(session, wire.XaCommit(CLIENT)).error)
+        self.assertEqual((branches.in_doubt(), self.decisions(), self.c.count(), self.a.count()), ([], 0, 0, 1))
 
     def test_while_it_is_undecided_it_stays_prepared_at_the_homes(self) -> None:
         session = self.prepared()

@@ -11,8 +11,8 @@ from mqclient.wire.message import decode_message
 from tests.unit.imq.support import Cluster
 from tests.unit.server.support import Session, message_id
 
-SEEDS = range(30)
-STEPS = 60
+SEEDS = range(20)
+STEPS = 100
 
 
 class _Client:
@@ -40,11 +40,13 @@ class _Walk:
         self.cuts: set[tuple[int, int]] = set()
 
     def run(self) -> None:
-        steps = (self.publish, self.publish, self.publish, self.open, self.receive, self.receive, self.settle, self.settle, self.settle)
-        steps += (self.end, self.close, self.cut, self.link, self.wait)
+        steps = [self.publish] * 3 + [self.open] * 3 + [self.settle] * 8 + [self.end] * 4
+        steps += [self.close, self.cut, self.link, self.link, self.wait]
         for _ in range(STEPS):
             self.random.choice(steps)()
             self.cluster.stir()
+            for client in self.clients:
+                self.receive_all(client)
 
     # --- steps
 
@@ -64,30 +66,23 @@ class _Walk:
     def client(self) -> _Client | None:
         return self.random.choice(self.clients) if self.clients else None
 
-    def receive(self) -> None:
-        client = self.client()
-        if client is not None:
-            for packet in client.session.received():
-                body = decode_message(packet.message).body
-                assert body not in self.done, f"{body!r} comes again"
-                client.held[body] = message_id(packet)
-            client.session.send(wire.FlowToken(0, 300))
-
     def settle(self) -> None:
+        """Acknowledge some of what has come."""
         client = self.client()
-        if client is None or not client.held:
+        if client is None:
             return
-        body = self.random.choice(sorted(client.held))
-        number = client.held.pop(body)
-        if client.transacted:
-            client.taken.append(body)
-            client.session.send(wire.IndividualAcknowledge(0, number, False))
-            return
-        self.unknown.add(body)
-        client.session.send(wire.IndividualAcknowledge(0, number, True))
-        self.cluster.stir()
-        if self.confirmed(client):
-            self.done.add(body)
+        client.session.send(wire.FlowToken(0, 600))
+        for body in self.random.sample(sorted(client.held), min(len(client.held), self.random.randint(1, 3))):
+            number = client.held.pop(body)
+            if client.transacted:
+                client.taken.append(body)
+                client.session.send(wire.IndividualAcknowledge(0, number, False))
+                continue
+            self.unknown.add(body)
+            client.session.send(wire.IndividualAcknowledge(0, number, True))
+            self.cluster.stir()
+            if self.confirmed(client):
+                self.done.add(body)
 
     def end(self) -> None:
         """Commit or roll back."""
@@ -95,10 +90,9 @@ class _Walk:
         if client is None or not client.transacted:
             return
         taken, client.taken = client.taken, []
-        if self.random.random() < 0.3:
-            self.receive_all(client)
-            client.held.clear()
+        if self.random.random() < 0.2:
             client.session.send(wire.Rollback(False))
+            client.held.clear()
             self.cluster.stir()
             self.answers(client)
             return
@@ -106,7 +100,8 @@ class _Walk:
             client.session.publish(b"answer", "answers")
         self.unknown.update(taken)
         client.session.send(wire.Commit())
-        if self.random.random() < 0.2:
+        if self.random.random() < 0.4:
+            self.cluster.stir(self.random.randint(1, 6))
             self.cut()
         self.cluster.stir()
         if self.confirmed(client):
@@ -144,7 +139,9 @@ class _Walk:
 
     def receive_all(self, client: _Client) -> None:
         for packet in client.session.received():
-            client.held[decode_message(packet.message).body] = message_id(packet)
+            body = decode_message(packet.message).body
+            assert body not in self.done, f"{body!r} comes again"
+            client.held[body] = message_id(packet)
 
     def left(self) -> list[bytes]:
         """What the members still have, once everybody has gone and the links are back."""

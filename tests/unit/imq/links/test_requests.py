@@ -95,6 +95,13 @@ class RequestTests(SynchronousTestCase):
         self.peer.ask("b")
         self.assertEqual([each.name for each in Management.opened], ["one", "two"])
 
+    def test_an_answer_that_is_none(self) -> None:
+        first = self.peer.ask("a")
+        self.management().asked[0][1].errback(ValueError("no JSON"))
+        self.failureResultOf(first, ValueError)
+        self.peer.ask("b")
+        self.assertEqual(len(Management.opened), 2)
+
     def test_a_session_that_cannot_be_opened(self) -> None:
         self.member.problem = MQError("no session")
         self.failureResultOf(self.peer.ask("a"), MQError)

@@ -36,6 +36,19 @@ class TellingTests(SynchronousTestCase):
         net.settle()
         self.assertEqual(third.queues, ["q", "r"])
 
+    def test_the_master_tells_where_the_origin_could_not(self) -> None:
+        net, one, two, third = three()
+        one.store.held = True  # type: ignore[union-attr]
+        two.session().send(create("q"))
+        net.settle()
+        two.stop(crash=True)
+        one.store.held = False  # type: ignore[union-attr]
+        one.store.sync()  # type: ignore[union-attr]
+        net.settle()
+        self.assertEqual((one.queues, third.queues), (["q"], []))
+        net.settle(10)
+        self.assertEqual(third.queues, ["q"])
+
 
 class CostTests(SynchronousTestCase):
     """Open Message Queue issue 244: with many brokers a change cost more than it should."""

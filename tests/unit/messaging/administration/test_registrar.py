@@ -7,6 +7,7 @@ from typing import Any
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.messaging.administration.registrar import CONSUMER_PLACE, AddressDefinition, Change, Reservation
+from mqbroker.messaging.queues.definitions import QueueDefinition
 from mqclient.errors import DuplicateMetadataError, IllegalStateError, MaxConsumerLimitExceededError
 from mqclient.wire import packets as wire
 from tests.support.registrar import SlowRegistrar
@@ -37,6 +38,7 @@ class DefinitionTests(RegistrarCase):
         self.session.ok(wire.DeleteQueue("q"))
         self.assertEqual([(each.action, each.definition.name) for each in self.registrar.agreed], CHANGES)
         self.assertEqual(self.registrar.agreed[1], Change("update", AddressDefinition("a", frozenset((0, 1)))))
+        self.assertEqual(self.registrar.made_changes, self.registrar.agreed)
 
     def test_a_request_waits_and_what_follows_it_stays_behind_it(self) -> None:
         self.hold()
@@ -113,6 +115,21 @@ class DefinitionTests(RegistrarCase):
 
 
 CHANGES = [("create", "a"), ("update", "a"), ("create", "q"), ("create", "s"), ("delete", "q")]
+
+
+class ReturningTests(RegistrarCase):
+    def test_a_client_gets_its_temporary_queue_as_it_is(self) -> None:
+        """Another part of the broker has kept it while the client was away."""
+        core, departing = self.world.messaging.core, self.world.server.departing
+        queue = self.world.messaging.administration.define_queue(QueueDefinition("t", "t", 1, durable=False, temporary=True))
+        departing.expect(queue)
+        self.world.peer().open(name="sender").publish(b"1", "t")
+        request = wire.CreateQueueV2("t", "t", temporary=True, routing_type=1)
+        self.session.ok(request)
+        self.assertEqual((core.queues["t"] is queue, queue.message_count), (True, 1))
+        self.session.error(request)
+        self.session.peer.lose()
+        self.assertEqual(list(core.queues), [])
 
 
 class NameTests(RegistrarCase):

@@ -8,7 +8,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.config.model.configuration import Configuration
 from mqclient.wire import packets as wire
-from mqclient.wire.frames import SESSION_CHANNEL
+from mqclient.wire.frames import CLUSTER_CHANNEL, SESSION_CHANNEL
 from tests.unit.server.support import Peer, World
 
 ADMIN = {"username": "admin", "password": "secret"}
@@ -57,3 +57,13 @@ class AdmissionTests(SynchronousTestCase):
         self.world = World()
         self.world.server.admission.restrict("quiesced", "the broker is quiesced")
         self.assertFalse(self.taken())
+
+    def test_without_security_other_brokers_are_taken(self) -> None:
+        """They have shown the password of the cluster before."""
+        self.world = World(Configuration(security_enabled=False, cluster_user="links", cluster_password="links"))
+        self.world.server.admission.restrict("record", "the broker waits for its master")
+        peer = self.world.peer()
+        peer.send(wire.ClusterConnect("links", "links"), CLUSTER_CHANNEL)
+        peer.read()
+        self.assertTrue(self.taken(peer, username="links"))
+        self.assertFalse(self.taken(username="links"))
