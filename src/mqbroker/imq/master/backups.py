@@ -34,7 +34,8 @@ class Backups:
     def restore(self, data: bytes) -> int:
         """Take over the record of a backup file in the place of the present one; all members take over everything of it.
 
-        The administrator says so that this broker is the master, also where a change to another one was not completed.  Returns the number of definitions.  Raises :class:`mqbroker.imq.record.backup.BackupError` with the record unchanged.
+        The administrator says so that this broker is the master, also where a change to another one was not completed.  Returns the number
+        of definitions.  Raises :class:`mqbroker.imq.record.backup.BackupError` with the record unchanged.
         """
         self._check("restored")
         record = record_of(data).renewed(self._new_generation(), self._recording.place, self._clock.wall_ms())
