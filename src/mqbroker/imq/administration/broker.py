@@ -60,7 +60,8 @@ class ClusterActions(Protocol):
 class ImqParts:
     """What the resource needs from outside of the server.
 
-    ``stop`` and ``restart`` end this broker, the latter to begin anew (None = nobody can); ``actions`` is None for a broker alone.
+    ``stop`` and ``restart`` end this broker, the latter to begin anew (None = nobody can).  ``actions`` gives None for a broker alone, and
+    while a broker starts.
     """
 
     instance: ImqInstance
@@ -69,7 +70,7 @@ class ImqParts:
     write_file: Callable[[str, bytes], None]
     stop: Callable[[], object]
     restart: Callable[[], object] | None
-    actions: ClusterActions | None = None
+    actions: Callable[[], ClusterActions | None]
 
 
 def read_members(instance: ImqInstance, read_file: Callable[[str], bytes]) -> Members:
@@ -114,14 +115,14 @@ class ImqBroker(ServerResource):
 
     def query(self) -> str:
         """Everything about the broker, as JSON: groups of titles and values."""
-        rows, parts, actions = self._members(), self._parts, self._parts.actions
+        rows, parts, actions = self._members(), self._parts, self._parts.actions()
         active = [row["address"] for row in rows if row["state"] != BROKER_DOWN]
         master = self._home.master if actions is None else actions.master
         return json.dumps(broker_groups(self.server, parts.instance, parts.version, self._brokers, active, master, self.state))
 
     @property
     def _brokers(self) -> Sequence[str]:
-        actions = self._parts.actions
+        actions = self._parts.actions()
         return self._home.brokers if actions is None else actions.brokers
 
     def _members(self) -> list[dict[str, str]]:
@@ -204,9 +205,10 @@ class ImqBroker(ServerResource):
 
     @property
     def _actions(self) -> ClusterActions:
-        if self._parts.actions is None:
+        actions = self._parts.actions()
+        if actions is None:
             raise ManagementError("this broker is in no cluster")
-        return self._parts.actions
+        return actions
 
 
 ImqBroker.ATTRIBUTES = {"State": lambda control: control.state}

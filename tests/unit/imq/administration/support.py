@@ -58,7 +58,7 @@ class ImqCase(SynchronousTestCase):
             lambda path, data: self.files.files.update({path: data.decode()}),
             lambda: self.stops.append("stop"),
             lambda: self.stops.append("restart"),
-            self.actions if self.with_actions else None,
+            lambda: self.actions if self.with_actions else None,
         )
         self.resource = ImqBroker(self.world.server, parts)
         self.world.registry.register(RESOURCE, self.resource)
