@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from twisted.internet.defer import Deferred
 
     from mqbroker.config.model.home_cluster import HomeCluster
+    from mqbroker.messaging.queues.queue import Queue
     from mqbroker.server.server import Server
 
 SHUTDOWN_SECONDS_MAX = 24 * 3600
@@ -48,6 +49,9 @@ class ClusterActions(Protocol):
     @property
     def brokers(self) -> Sequence[str]:
         """The members by the files that were read last, host:port."""
+
+    def held(self, queue: Queue) -> int:
+        """The messages of other members that are here for consumers of ``queue``."""
 
     def reload(self) -> Deferred[None]:
         """Have this broker and all linked members read their list of brokers again.  Fails with the reasons of members as MQError."""
@@ -92,7 +96,12 @@ class ImqBroker(ServerResource):
         self._pending = Pending()
         self._stopping: Any = None
         """The timer of a shutdown that was put off."""
-        self.destinations = Destinations(server, auto_created_settings(parts.instance.checked), self._home.consumer_flow_limit)
+        automatic = auto_created_settings(parts.instance.checked)
+        self.destinations = Destinations(server, automatic, self._home.consumer_flow_limit, self._held)
+
+    def _held(self, queue: Queue) -> int:
+        actions = self._parts.actions()
+        return 0 if actions is None else actions.held(queue)
 
     @property
     def _home(self) -> HomeCluster:
