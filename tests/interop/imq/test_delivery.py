@@ -121,7 +121,13 @@ def test_queue_topic_subscription_and_transaction(homes: Homes, puppet: Puppet) 
     assert puppet.take("left", 1, 700) == []
 
 
-def test_a_client_goes_round_the_members(homes: Homes, puppet: Puppet) -> None:
+@pytest.mark.parametrize("generation", ["jms-2.44.0", "jms-2.6.4"])
+def test_a_client_goes_round_the_members(homes: Homes, java: None, generation: str) -> None:
+    with Puppet(generation) as puppet:
+        _go_round(homes, puppet)
+
+
+def _go_round(homes: Homes, puppet: Puppet) -> None:
     puppet.connect("c", homes.url(0, FOLLOW))
     topology = puppet.topology("c")
     assert all(backup is not None for _, backup in topology.values()), topology

@@ -22,6 +22,11 @@ FIRST_WINDOW = 8
 """Messages that are asked for at first; the window grows as they are taken, up to the limit of the flow."""
 
 
+WINDOW_BYTES_MAX = 8 * 1024 * 1024
+"""Bytes of messages, without large bodies, that are under way to one remote consumer or wait here for it, as far as their sizes so far
+allow to say; one message may always come."""
+
+
 class RemoteOwner(Protocol):
     """The queue here, as its remote consumers see it."""
 
@@ -76,6 +81,8 @@ class RemoteConsumer:
         self._consumer: EncodedConsumer | None = None
         self._outstanding = 0
         """Messages that were asked for and have not come."""
+        self._mean_size = 0
+        """Bytes of a message, as the last ones were."""
         self._large: tuple[Message, LargeBody, int] | None = None
 
     # --- its life
@@ -129,7 +136,7 @@ class RemoteConsumer:
         waiting = len(self.waiting)
         if more_wanted and not self._outstanding and not waiting and self.received:
             self.window = min(2 * self.window, self.owner.flow_limit)
-        window = min(self.window, self.owner.flow_limit)
+        window = min(self.window, self.owner.flow_limit, max(WINDOW_BYTES_MAX // max(self._mean_size, 1), 1))
         room = window - self._outstanding - waiting
         if room > 0 and 2 * self._outstanding <= window:
             self._outstanding += room
@@ -189,6 +196,7 @@ class RemoteConsumer:
             self._contents.keep(home_id, message)
         reference = RemoteReference(message, self.owner.queue, delivery_count, self, home_id)
         self.received += 1
+        self._mean_size += (len(message.buffer) - self._mean_size) // (8 if self._mean_size else 1)
         if self._outstanding:
             self._outstanding -= 1
         self.unsettled[message.message_id] = reference

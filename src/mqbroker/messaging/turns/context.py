@@ -82,6 +82,10 @@ class OperationContext:
             return
         self._holding = None
         self._waiting -= 1
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """Run what is due, up to the next hold."""
         while self._behind and self._holding is None:
             function, args = self._behind.popleft()
             self._waiting -= 1

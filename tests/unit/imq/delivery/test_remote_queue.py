@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from mqbroker.imq.delivery import remote_consumer
 from mqbroker.imq.delivery.remote_queue import HELD_SECONDS
 from mqclient.wire import packets as wire
 from mqclient.wire.message import KEY_GROUP_ID
@@ -103,6 +104,19 @@ class WindowTests(HomeAndConsumer):
         self.publish(*(b"%d" % number for number in range(100)))
         self.cluster.advance(HELD_SECONDS + 0.5)
         self.assertGreaterEqual(len(fast.received()), 98)
+
+    def test_so_many_bytes_are_under_way(self) -> None:
+        self.patch(remote_consumer, "WINDOW_BYTES_MAX", 20_000)
+        consumer = self.consumer()
+        self.publish(*(b"x" * 5000 for _ in range(20)))
+        self.assertEqual(len(consumer.received()), 20)
+        consumer.send(wire.FlowToken(0, 0))
+        slow = self.consumer(credits=1)
+        consumer.send(wire.ConsumerClose(0))
+        self.cluster.stir()
+        self.publish(*(b"x" * 5000 for _ in range(20)))
+        self.assertEqual(len(slow.received()), 1)
+        self.assertLessEqual(20 - 1 - len(self.a.waiting()), 5)
 
     def test_the_limit_of_an_address_counts(self) -> None:
         address = self.b.world.queue("q").address
