@@ -39,6 +39,9 @@ class SlowRegistrar:
             self._ask(reservation)
         return self.owners.setdefault(key, reservation.holder) == reservation.holder
 
+    def hold(self, reservation: Reservation) -> None:
+        self.owners.setdefault((reservation.kind, reservation.name), reservation.holder)
+
     def release(self, reservation: Reservation) -> None:
         key = (reservation.kind, reservation.name)
         assert self.owners[key] == reservation.holder

@@ -100,6 +100,7 @@ class Homes:
         if self._files is not None:
             for what in self._files.instance.start.resets:
                 self._turn.run(reset, self._server.messaging, what)
+                self.shared.forget()
         self._turn.run(self.shared.start)
         if self._files is not None:
             self._back_up_and_restore(self._files)

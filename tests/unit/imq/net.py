@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -163,6 +163,8 @@ class Node:
         self.store: KeptStore | None = None
         self.left: list[str] = []
         """Why the broker was ended."""
+        self.prepare: Callable[[SharedDefinitions], object] = lambda shared: None
+        """What is done before the shared part starts."""
         self.start()
 
     def start(self) -> None:
@@ -190,6 +192,7 @@ class Node:
             {},
         )
         self.answer = partial(_answer, self.shared)
+        self.world.server.turn.run(self.prepare, self.shared)
         self.world.server.turn.run(self.shared.start)
 
     def stop(self, *, crash: bool = False) -> None:

@@ -39,6 +39,9 @@ class Names(Protocol):
     def reserve(self, reservation: Reservation) -> bool:
         """False: another holder has the name.  Raises Undecided, and MQError when other brokers do not answer."""
 
+    def hold(self, reservation: Reservation) -> None:
+        """Reserve a name as soon as nobody else has it."""
+
     def release(self, reservation: Reservation) -> None: ...
 
 
@@ -152,6 +155,10 @@ class HomeRegistrar:
         if reservation.kind == CONSUMER_PLACE or self._names is None:
             return True
         return self._names.reserve(reservation)
+
+    def hold(self, reservation: Reservation) -> None:
+        if self._names is not None:
+            self._names.hold(reservation)
 
     def release(self, reservation: Reservation) -> None:
         if reservation.kind != CONSUMER_PLACE and self._names is not None:

@@ -23,6 +23,12 @@ from mqclient.errors import MQError, OperationTimeoutError
 HOLDS_MAX = 1000
 """Names in one request to a member that has just been linked: some ten kilobytes."""
 
+HOLD_AGAIN_SECONDS = 10.0
+"""Between two attempts to reserve a name that a client has brought along."""
+
+HOLD_SECONDS = 90.0
+"""How long such a name may be used elsewhere: a broker notices within a minute that a client has gone."""
+
 log = Logger(namespace="mqbroker.imq")
 
 Name = tuple[str, str]
@@ -76,6 +82,8 @@ class Reservations:
         self._timeout_s = timeout_s
         self._expel = expel
         self._claims: dict[Name, _Claim] = {}
+        self._held: dict[Reservation, Cancellable | None] = {}
+        """Names that clients have brought along and that are not reserved yet, with the time of the next attempt."""
 
     def start(self) -> None:
         self._peers.linked.subscribe(self._linked)
@@ -86,6 +94,10 @@ class Reservations:
     def stop(self) -> None:
         for claim in self._claims.values():
             self._end_timer(claim)
+        for again in self._held.values():
+            if again is not None:
+                again.cancel()
+        self._held.clear()
 
     # --- what this broker's clients want
 
@@ -111,7 +123,38 @@ class Reservations:
         log.info("{kind} {name} is used at {place}", kind=name[0], name=name[1], place=claim.refused_by)
         return False
 
+    def hold(self, reservation: Reservation) -> None:
+        """Reserve a name that the client has had before; its former broker may not have noticed yet that it has gone."""
+        self._hold(reservation, self._clock.monotonic() + HOLD_SECONDS)
+
+    def _hold(self, reservation: Reservation, until: float) -> None:
+        try:
+            reserved, reason = self.reserve(reservation), "it is used by another connection of the cluster"
+        except Undecided as undecided:
+            undecided.when_known(partial(self._hold_again, reservation, until))
+            self._held[reservation] = None
+            return
+        except MQError as error:
+            reserved, reason = False, str(error)
+        self._held.pop(reservation, None)
+        if reserved:
+            return
+        if self._clock.monotonic() >= until:
+            text = f"{reservation.kind} {reservation.name}: {reason}"
+            log.warn("{reason}; the connection here ends", reason=text)
+            self._expel(reservation.holder, text)
+        else:
+            again = self._clock.call_later(HOLD_AGAIN_SECONDS, self._turn.run, self._hold_again, reservation, until)
+            self._held[reservation] = again
+
+    def _hold_again(self, reservation: Reservation, until: float) -> None:
+        if reservation in self._held:
+            self._hold(reservation, until)
+
     def release(self, reservation: Reservation) -> None:
+        again = self._held.pop(reservation, None)
+        if again is not None:
+            again.cancel()
         name = reservation.kind, reservation.name
         claim = self._claims.get(name)
         if claim is not None and claim.holder == reservation.holder:

@@ -20,7 +20,7 @@ from mqclient.errors import MQError
 
 if TYPE_CHECKING:
     from mqbroker.messaging.queues.queue import Queue
-    from mqbroker.server.server_state import ServerState
+    from mqbroker.server.server import Server
 
 KIND = "imq-temporary"
 """The kind of the settings by which the store keeps the temporary destinations of this broker; the key is the name."""
@@ -70,7 +70,7 @@ class TemporaryDestinations:
     ``reconnect_s`` after the home was lost.
     """
 
-    def __init__(self, server: ServerState, peers: Peers, reconnect_s: float, kept: Mapping[tuple[str, str], str]) -> None:
+    def __init__(self, server: Server, peers: Peers, reconnect_s: float, kept: Mapping[tuple[str, str], str]) -> None:
         self._server = server
         self._peers = peers
         self._reconnect_s = reconnect_s
@@ -220,13 +220,19 @@ class TemporaryDestinations:
             if queue is None:
                 self._define(definition)
             else:
-                self._server.departing.expect(queue)
+                self._adopt(queue)
         except MQError as error:
             del self._homes[name]
             log.warn("the temporary destination {name} of {home} is not known here: {reason}", name=name, home=home, reason=str(error))
 
     def _define(self, definition: QueueDefinition) -> None:
         queue = self._server.messaging.administration.define_queue(definition)
+        self._server.departing.expect(queue)
+
+    def _adopt(self, queue: Queue) -> None:
+        """It was made for a consumer at its home, by a link, before the home could tell: it does not end with that link."""
+        for connection in self._server.connections.values():
+            connection.temporary_queues.pop(queue, None)
         self._server.departing.expect(queue)
 
     def _end(self, name: str) -> None:

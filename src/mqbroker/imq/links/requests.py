@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, Protocol
 
 from twisted.internet.defer import Deferred
@@ -12,7 +13,7 @@ from mqbroker.imq.links.home_links import HomeLinks, LinkedMember
 from mqbroker.imq.links.operations import RESOURCE
 from mqbroker.messaging.event import Event
 from mqbroker.messaging.turns.turn import Turn
-from mqclient.errors import NotConnectedError
+from mqclient.errors import MQError, NotConnectedError
 from mqclient.management import Management, ManagementError
 
 
@@ -95,12 +96,19 @@ class LinkedPeer:
             except ManagementError as error:
                 self._turn.run(answered.errback, error)
             except Exception as error:  # an answer that is none must not end the work either
-                # The session may have ended: the next request opens another one.
-                self._management = None
+                # The session may have ended, or its member be slow: the next request opens another one.
+                management, self._management = self._management, None
+                if management is not None:
+                    Deferred.fromCoroutine(_close(management))
                 self._turn.run(answered.errback, error)
             else:
                 self._turn.run(answered.callback, result)
         self._busy = False
+
+
+async def _close(management: Management) -> None:
+    with suppress(MQError):
+        await management.session.close()
 
 
 class LinkedPeers:

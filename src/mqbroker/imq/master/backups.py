@@ -26,12 +26,16 @@ class Backups:
     def backup(self) -> bytes:
         """The content of a backup file."""
         self._check("backed up")
+        blocked = self._recording.keeping.blocked
+        if blocked is not None:
+            raise IllegalStateError(f"the change record cannot be backed up now: {blocked}")
         return backup_of(self._own.begin())
 
     def restore(self, data: bytes) -> int:
         """Take over the record of a backup file in the place of the present one; all members take over everything of it.
 
-        Returns the number of definitions.  Raises :class:`mqbroker.imq.record.backup.BackupError` with the record unchanged.
+        The administrator says so that this broker is the master, also where a change to another one was not completed.  Returns the number
+        of definitions.  Raises :class:`mqbroker.imq.record.backup.BackupError` with the record unchanged.
         """
         self._check("restored")
         record = record_of(data).renewed(self._new_generation(), self._recording.place, self._clock.wall_ms())
@@ -45,5 +49,3 @@ class Backups:
             raise IllegalStateError(
                 f"the change record is {verb} at the master broker alone: {recording.master or 'this cluster has none'}"
             )
-        if recording.keeping.blocked is not None:
-            raise IllegalStateError(f"the change record cannot be {verb} now: {recording.keeping.blocked}")

@@ -160,8 +160,12 @@ class Recording:
             self._machine.master_linked()
 
     def restored(self) -> None:
-        """The record of this master was replaced by another one."""
+        """The record of this master was replaced by another one, by an administrator."""
+        assert self.mastership is not None
+        self.mastership.settle(self.place)
+        self.keeping.blocked = None
         self.open_record()
+        self.release()
         self._tell_when_stored()
 
     # --- links

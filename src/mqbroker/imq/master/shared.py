@@ -72,6 +72,10 @@ class SharedDefinitions:
             }
         )
 
+    def forget(self) -> None:
+        """Before :meth:`start`: what the record defines was removed here, and is to come back."""
+        self.recording.standing.forget()
+
     def start(self) -> None:
         """Before the first client: ask for the record, and make what there was."""
         self.temporary.start()

@@ -39,6 +39,11 @@ class Standing:
         self.generation, self.position, self.master = generation, position, master
         self.keep()
 
+    def forget(self) -> None:
+        """The definitions here are not those of the record any more: take over everything again."""
+        self.generation, self.position = None, 0
+        self.keep()
+
     def keep(self) -> None:
         batch = self._store.begin()
         values = {"generation": self.generation, "position": self.position, "master": self.master}

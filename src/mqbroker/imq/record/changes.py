@@ -92,11 +92,12 @@ def readable(key: str) -> str:
 def is_recorded(change: Change) -> bool:
     """Does the record have changes of this definition?
 
-    It has none of what is made automatically, and of queues that do not outlive their broker or their clients.
+    It has none of what is made or ends automatically, and of queues that do not outlive their broker or their clients.
     """
     definition = change.definition
     if isinstance(definition, QueueDefinition):
-        return definition.durable and not (definition.auto_created or definition.temporary or definition.transient or definition.internal)
+        automatic = definition.auto_created or definition.auto_delete
+        return definition.durable and not (automatic or definition.temporary or definition.transient or definition.internal)
     return not (isinstance(definition, AddressDefinition) and definition.auto_created)
 
 

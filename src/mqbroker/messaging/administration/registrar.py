@@ -73,6 +73,12 @@ class Registrar(Protocol):
     def reserve(self, reservation: Reservation) -> bool:
         """Reserve a name.  False: another holder has the name."""
 
+    def hold(self, reservation: Reservation) -> None:
+        """A client has come with a name that it got before, at this broker or another one; it is not asked whether it may.
+
+        The name is reserved as soon as nobody else has it.
+        """
+
     def release(self, reservation: Reservation) -> None:
         """The holder has gone."""
 
@@ -88,6 +94,9 @@ class LocalRegistrar:
 
     def reserve(self, reservation: Reservation) -> bool:
         return True
+
+    def hold(self, reservation: Reservation) -> None:
+        pass
 
     def release(self, reservation: Reservation) -> None:
         pass

@@ -41,6 +41,9 @@ class Names:
         self.held.append(reservation)
         return True
 
+    def hold(self, reservation: Reservation) -> None:
+        self.held.append(reservation)
+
     def release(self, reservation: Reservation) -> None:
         self.held.remove(reservation)
 
@@ -126,6 +129,7 @@ class RegistrarTests(SynchronousTestCase):
     def test_names(self) -> None:
         name, place = Reservation("jms-client-id", "me", "s"), Reservation(CONSUMER_PLACE, "q", "s/1")
         self.assertTrue(self.registrar.reserve(name))
+        self.registrar.hold(name)
         self.registrar.release(name)
         self.begin()
         for each in (name, place):
@@ -134,3 +138,5 @@ class RegistrarTests(SynchronousTestCase):
         for each in (name, place):
             self.registrar.release(each)
         self.assertEqual(self.names.held, [])
+        self.registrar.hold(name)
+        self.assertEqual(self.names.held, [name])

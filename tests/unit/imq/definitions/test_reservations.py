@@ -132,6 +132,63 @@ class ClaimTests(ReservationCase):
         self.assertEqual(answer(session), DuplicateMetadataError.code)
 
 
+class ReturningTests(ReservationCase):
+    """A client whose connection is lost goes on at another broker, and brings its client id along without asking."""
+
+    def come(self, node: Node) -> Session:
+        session = node.session()
+        session.peer.ping(10_000_000)
+        session.send(wire.AddMetadataV2(CLIENT_ID, "me", False))
+        return session
+
+    def test_its_name_is_reserved_there(self) -> None:
+        session = self.come(self.two)
+        self.net.settle()
+        self.assertEqual(self.held(), [False, True, False])
+        other = claim(self.three)
+        self.net.settle()
+        self.assertEqual(answer(other), DuplicateMetadataError.code)
+        session.peer.lose()
+        self.assertEqual(self.held(), [False, False, False])
+
+    def test_as_soon_as_its_former_broker_has_noticed(self) -> None:
+        former = claim(self.one)
+        self.net.settle()
+        session = self.come(self.two)
+        self.net.settle(25)
+        self.assertEqual(self.held(), [True, False, False])
+        former.peer.lose()
+        self.net.settle(10)
+        self.assertEqual(self.held(), [False, True, False])
+        self.net.settle(200)
+        self.assertFalse(session.peer.transport.closed)
+
+    def test_one_that_stays_in_use_elsewhere_costs_the_connection(self) -> None:
+        claim(self.one).peer.ping(10_000_000)
+        self.net.settle()
+        session = self.come(self.two)
+        self.net.settle(reservations.HOLD_SECONDS + 11)
+        self.assertTrue(session.peer.transport.closed)
+        [told] = session.take()
+        assert isinstance(told, wire.ExceptionResponse)
+        self.assertEqual(told.error_code, DuplicateMetadataError.code)
+        self.assertEqual(self.held(), [True, False, False])
+
+    def test_who_goes_meanwhile_leaves_nothing(self) -> None:
+        claim(self.one).peer.ping(10_000_000)
+        self.net.settle()
+        self.come(self.two).peer.lose()
+        session = self.come(self.two)
+        self.net.settle()
+        session.peer.lose()
+        self.net.settle(100)
+        self.assertEqual(self.held(), [True, False, False])
+        session = self.come(self.two)
+        self.net.settle()
+        self.two.stop()
+        self.net.settle(100)
+
+
 class HealedTests(ReservationCase):
     def both(self) -> tuple[Session, Session]:
         self.net.cut(self.one, self.two)

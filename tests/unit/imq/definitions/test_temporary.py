@@ -8,6 +8,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.imq.definitions import temporary
 from mqclient.wire import packets as wire
+from mqclient.wire.frames import CLUSTER_CHANNEL
 from tests.unit.imq.net import Node, three
 from tests.unit.server.support import Session
 
@@ -92,6 +93,36 @@ class KnownTests(TemporaryCase):
     def test_a_queue_of_that_name_that_is_there(self) -> None:
         self.three.session().ok(wire.CreateQueueV2("t", "t", durable=True, routing_type=1, auto_created=True))
         make(self.two)
+        self.assertEqual(self.known(), [["t"]] * 3)
+
+
+class LinkTests(TemporaryCase):
+    """A broker whose client consumes from its temporary destination consumes at all others, too, and may have to make the queue there."""
+
+    def link(self, node: Node) -> Session:
+        peer = node.world.peer()
+        configuration = node.world.configuration
+        peer.send(wire.ClusterConnect(configuration.cluster_user, configuration.cluster_password), CLUSTER_CHANNEL)
+        peer.read()
+        return peer.open(username=configuration.cluster_user)
+
+    def test_a_link_takes_no_destination_over(self) -> None:
+        make(self.two)
+        self.known()
+        self.link(self.three).error(wire.CreateQueueV2("t", "t", durable=False, temporary=True, routing_type=1))
+        self.assertEqual(self.three.shared.temporary._at(self.two.node_id), ["t"])
+
+    def test_one_that_a_link_has_made_does_not_end_with_the_link(self) -> None:
+        self.three.deaf.add("temporary")
+        make(self.two)
+        self.known()
+        link = self.link(self.three)
+        link.ok(wire.CreateQueueV2("t", "t", durable=False, temporary=True, routing_type=1))
+        self.three.deaf.clear()
+        self.net.cut(self.two, self.three)
+        self.net.link(self.two, self.three)
+        self.known()
+        link.peer.lose()
         self.assertEqual(self.known(), [["t"]] * 3)
 
 

@@ -21,14 +21,15 @@ class Management:
 
     opened: list[Management]
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, session: Any, name: str) -> None:
+        self.session = session
         self.name = name
         self.asked: list[tuple[tuple[Any, ...], Deferred[Any]]] = []
 
     @classmethod
     async def open(cls, session: Any, name: str, timeout: int) -> Management:
         assert timeout == 7000
-        made = cls(name)
+        made = cls(session, name)
         cls.opened.append(made)
         return made
 
@@ -45,6 +46,11 @@ class Member:
 
     def __init__(self) -> None:
         self.problem: MQError | None = None
+        self.closed = 0
+
+    async def close(self) -> None:
+        self.closed += 1
+        raise NotConnectedError("gone")
 
     async def open_session(self, *, transacted: bool = False, xa: bool = False) -> Any:
         if self.problem is not None:
@@ -94,6 +100,7 @@ class RequestTests(SynchronousTestCase):
         self.failureResultOf(first, OperationTimeoutError)
         self.peer.ask("b")
         self.assertEqual([each.name for each in Management.opened], ["one", "two"])
+        self.assertEqual(self.member.closed, 1)
 
     def test_an_answer_that_is_none(self) -> None:
         first = self.peer.ask("a")

@@ -29,6 +29,22 @@ class BackupTests(SynchronousTestCase):
         error = self.assertRaises(IllegalStateError, self.one.shared.backups.backup)
         self.assertIn("it changes", str(error))
 
+    def test_an_administrator_ends_a_change_that_was_not_completed(self) -> None:
+        """The new master was told, has not answered, and will not come back."""
+        saved = self.one.shared.backups.backup()
+        self.one.recording.mastership.hand_over(TWO, "c")
+        self.two.stop()
+        self.one.restart(crash=True)
+        self.assertIn(TWO, self.one.recording.keeping.blocked)
+        self.one.shared.backups.restore(saved)
+        self.assertIsNone(self.one.recording.keeping.blocked)
+        self.one.restart(crash=True)
+        self.net.link_all(self.one)
+        self.net.settle()
+        self.one.session().ok(create("r"))
+        self.net.settle()
+        self.assertEqual(self.three.queues, ["q", "r"])
+
     def test_a_restored_record_holds_everywhere(self) -> None:
         saved = self.one.shared.backups.backup()
         self.one.session().ok(create("later"))

@@ -144,6 +144,21 @@ class JoinTests(SynchronousTestCase):
         self.assertEqual(two.world.queue("mine").queue_id, queue_id)
         self.assertEqual(one.queues, ["mine"])
 
+    def test_what_a_broker_has_forgotten_comes_back(self) -> None:
+        """A start with -reset durables removes subscriptions that the record has."""
+        net, one, _, last = three()
+        one.session().ok(wire.CreateQueueV2("topic", "me.sub", durable=True, routing_type=0))
+        net.settle()
+        for node in (last, one):
+            node.stop()
+            assert node.store is not None
+            node.store.queues.clear()
+            node.prepare = lambda shared: shared.forget()
+            node.start()
+            net.link_all(node)
+            net.settle()
+            self.assertEqual(node.queues, ["me.sub"])
+
     def test_everything_comes_in_pages(self) -> None:
         self.patch(record_module, "PAGE_MAX", 2)
         self.patch(record_module.ChangeRecord.since, "__defaults__", (2,))

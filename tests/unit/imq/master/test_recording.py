@@ -262,6 +262,22 @@ class AwayTests(SynchronousTestCase):
         self.assertEqual(self.three.queues, ["r", "s"])
         self.assertEqual(self.three.recording.state, "running")
 
+    def test_what_was_deleted_and_made_again_is_made_anew_once(self) -> None:
+        self.two.session().send(create("q"))
+        self.net.settle()
+        before = self.three.world.queue("q").queue_id
+        self.three.stop()
+        self.one.session().ok(wire.DeleteQueue("q"), create("q"))
+        self.three.start()
+        self.net.link_all(self.three)
+        self.net.settle()
+        anew = self.three.world.queue("q").queue_id
+        self.assertNotEqual(anew, before)
+        self.three.restart(crash=True)
+        self.net.link_all(self.three)
+        self.net.settle()
+        self.assertEqual((self.three.world.queue("q").queue_id, self.three.recording.state), (anew, "running"))
+
 
 class ConfigurationTests(SynchronousTestCase):
     def test_queues_of_files_are_one_definition(self) -> None:

@@ -71,6 +71,7 @@ class KindTests(SynchronousTestCase):
         self.assertTrue(is_recorded(Change("create", DivertConfiguration("d", "a", ("b",)))))
         for definition in (
             replace(QUEUE, auto_created=True),
+            replace(QUEUE, auto_delete=True),
             replace(QUEUE, temporary=True),
             replace(QUEUE, transient=True),
             replace(QUEUE, internal=True),

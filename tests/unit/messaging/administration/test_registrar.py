@@ -142,6 +142,13 @@ class NameTests(RegistrarCase):
         self.session.ok(wire.SessionClose())
         self.assertEqual(self.registrar.owners, {})
 
+    def test_one_that_a_client_brings_along_is_held(self) -> None:
+        self.session.send(wire.AddMetadataV2(CLIENT_ID, "me", False))
+        self.session.send(wire.AddMetadataV2("other", "me", False))
+        self.assertEqual(self.registrar.owners, {(CLIENT_ID, "me"): "s"})
+        self.session.peer.lose()
+        self.assertEqual(self.registrar.owners, {})
+
     def test_one_that_somebody_else_has(self) -> None:
         self.registrar.owners[CLIENT_ID, "me"] = "a session of another broker"
         self.assertEqual(self.session.error(wire.UniqueAddMetadata(CLIENT_ID, "me")), DuplicateMetadataError.code)
@@ -187,6 +194,13 @@ class PlaceTests(RegistrarCase):
         self.assertEqual(self.registrar.owners, {(CONSUMER_PLACE, "one"): "s/0", (CONSUMER_PLACE, "exclusive"): "s/1"})
         self.session.ok(wire.ConsumerClose(0))
         self.assertEqual(list(self.registrar.owners), [(CONSUMER_PLACE, "exclusive")])
+        self.session.peer.lose()
+        self.assertEqual(self.registrar.owners, {})
+
+    def test_one_that_a_client_brings_along_is_held(self) -> None:
+        self.session.send(wire.AddMetadataV2(CLIENT_ID, "me", False))
+        self.session.send(wire.AddMetadataV2("other", "me", False))
+        self.assertEqual(self.registrar.owners, {(CLIENT_ID, "me"): "s"})
         self.session.peer.lose()
         self.assertEqual(self.registrar.owners, {})
 

@@ -67,3 +67,10 @@ class AdmissionTests(SynchronousTestCase):
         peer.read()
         self.assertTrue(self.taken(peer, username="links"))
         self.assertFalse(self.taken(username="links"))
+
+    def test_the_broker_is_not_ready_meanwhile(self) -> None:
+        self.assertIsNone(self.world.server.problem())
+        self.admission.restrict("record", "the broker waits for its master")
+        self.assertEqual(self.world.server.problem(), "the broker waits for its master")
+        self.admission.lift("record")
+        self.assertIsNone(self.world.server.problem())
