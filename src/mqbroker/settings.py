@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mqbroker.checks import check_settings
-from mqbroker.config.imq.files import PROPERTIES_FILE
+from mqbroker.config.imq.files import PREFIX, PROPERTIES_FILE
 from mqbroker.config.instance.broker_settings import BrokerSettings
 from mqbroker.config.instance.instance import BasicSecurity, read_instance, resolve_paths
 from mqbroker.config.instance.jaas import JaasError, LoginModule, parse_login_config
@@ -55,17 +55,19 @@ def settings_from_instance(
         if security.certificate_domain is not None:
             settings.certificate_login = instance.login_config.get(security.certificate_domain, ())
     if imq is not None or (folder / PROPERTIES_FILE).exists():
-        _make_imq(settings, instance.broker_xml, imq)
+        _make_imq(settings, instance.broker_xml, imq, definitions or {})
     return _checked(settings, loaded, instance.broker_xml, instance.login_config_file)
 
 
-def _make_imq(settings: BrokerSettings, broker_xml: str, start: ImqStart | None) -> None:
+def _make_imq(settings: BrokerSettings, broker_xml: str, start: ImqStart | None, definitions: Mapping[str, str]) -> None:
+    """Without ``start`` those of ``definitions`` that are properties count."""
     from mqbroker.config.imq.instance import ImqStart, make_imq_instance, users_with_known_passwords  # few brokers are such instances
 
     findings = Findings()
     etc = settings.etc or settings.base
+    start = start or ImqStart({name: value for name, value in definitions.items() if name.startswith(PREFIX)})
     settings.imq = make_imq_instance(
-        settings.configuration, str(settings.base), str(etc), broker_xml, start or ImqStart(), _host_names(), read_file, findings
+        settings.configuration, str(settings.base), str(etc), broker_xml, start, _host_names(), read_file, findings
     )
     users = etc / "artemis-users.properties"
     try:

@@ -20,6 +20,7 @@ from twisted.logger import Logger
 from twisted.python import usage
 
 from mqbroker.app import Broker, BrokerSettings, StartError
+from mqbroker.config.imq.files import PREFIX
 from mqbroker.config.model.configuration import Configuration
 from mqbroker.config.problems import ConfigurationError
 from mqbroker.process.descriptors import raise_limit
@@ -240,7 +241,7 @@ def makeService(options: Options) -> BrokerService:
 
 def imq_start(options: Options) -> ImqStart | None:
     """How an instance of Open Message Queue is started; None where no option is about that."""
-    definitions = {name: value for name, value in options["definitions"].items() if name.startswith("imq.")}
+    definitions = {name: value for name, value in options["definitions"].items() if name.startswith(PREFIX)}
     names = ("imq-options", "imq-resets", "imq-installation", "imq-backup", "imq-restore")
     if not definitions and not any(options[name] for name in names):
         return None

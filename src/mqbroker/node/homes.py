@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from mqbroker.config.imq.instance import ImqInstance
     from mqbroker.config.imq.places import Place
     from mqbroker.config.model.home_cluster import HomeCluster
+    from mqbroker.messaging.queues.queue import Queue
     from mqbroker.server.management.registry import Registry
     from mqbroker.server.server import Server
     from mqclient.core.runtime import Runtime
@@ -130,6 +131,9 @@ class Homes:
     @property
     def brokers(self) -> Sequence[str]:
         return self._reloading.brokers
+
+    def held(self, queue: Queue) -> int:
+        return self.delivery.held(queue)
 
     def reload(self) -> Deferred[None]:
         return Deferred.fromCoroutine(self._reloading.everywhere())

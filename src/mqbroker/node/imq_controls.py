@@ -26,6 +26,13 @@ def register_imq(
     others: Others,
 ) -> None:
     """Register the resource; ``stop`` ends this broker in order, ``others`` are its links."""
-    homes = None if others.clustering is None else others.clustering.homes
-    needed = ImqParts(instance, parts.version, parts.read_file, parts.write_file, stop, parts.restart, homes)
+    needed = ImqParts(
+        instance,
+        parts.version,
+        parts.read_file,
+        parts.write_file,
+        stop,
+        parts.restart,
+        lambda: None if others.clustering is None else others.clustering.homes,
+    )
     registry.register(RESOURCE, ImqBroker(server, needed))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import shutil
 import sys
@@ -10,6 +11,12 @@ import time
 import unittest
 from collections.abc import Callable
 from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, pkcs12
+from cryptography.x509.oid import NameOID
 
 from tests.integration.brokers import Broker
 from tests.integration.cluster.nodes import ReservedPort
@@ -117,6 +124,34 @@ class OneBrokerTests(InstanceCase):
         with self.assertRaises(AssertionError) as caught:
             self.start(0)
         self.assertIn("cannot read the cluster file", str(caught.exception))
+
+
+class SecureTests(InstanceCase):
+    count = 2
+    shared = "imq.cluster.transport=ssl\nimq.keystore.file.dirpath=.\n"
+
+    def test_links_and_commands_use_tls(self) -> None:
+        """Each broker has the key store of all, as imqkeytool makes it: one key with its own certificate."""
+        self.central.write_text(self.central.read_text().replace("dirpath=.", f"dirpath={self.folder}"))
+        key = ec.generate_private_key(ec.SECP256R1())
+        name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "brokers")])
+        now = datetime.datetime.now(datetime.UTC)
+        builder = x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key()).serial_number(1)
+        builder = builder.not_valid_before(now - datetime.timedelta(days=1)).not_valid_after(now + datetime.timedelta(days=1))
+        store = pkcs12.serialize_key_and_certificates(
+            b"imq", key, builder.sign(key, hashes.SHA256()), None, BestAvailableEncryption(b"secret")
+        )
+        (self.folder / "keystore").write_bytes(store)
+        for number in range(2):
+            self.start(number, "-password", "secret")
+        plain = self.command(0, "list", "bkr")
+        self.assertEqual(plain.status, 1)
+
+        def states() -> dict[str, str]:
+            shown = self.good(0, "list", "bkr", "--json", "-secure")
+            return {row["address"]: row["state"] for row in json.loads(shown)["brokers"]}
+
+        self.until(lambda: states() == dict.fromkeys(self.places, "OPERATING"), "both are linked")
 
 
 class ClusterTests(InstanceCase):

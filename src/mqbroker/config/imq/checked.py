@@ -6,12 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from mqbroker.config.imq.files import PREFIX
 from mqbroker.config.imq.layers import DEFAULT, DEFINITION, OPTION, Layers, Setting
 from mqbroker.config.imq.table import KNOWN_NAMES, find_property
 from mqbroker.config.problems import Findings, did_you_mean
 from mqbroker.config.schema.model import Item, Support
-
-PREFIX = "imq."
 
 _JAVA = ("java.", "javax.", "com.sun.", ".level", "org.")
 """Begin names that OpenMQ's files may hold for Java itself."""

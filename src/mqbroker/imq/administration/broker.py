@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from twisted.internet.defer import Deferred
 
     from mqbroker.config.model.home_cluster import HomeCluster
+    from mqbroker.messaging.queues.queue import Queue
     from mqbroker.server.server import Server
 
 SHUTDOWN_SECONDS_MAX = 24 * 3600
@@ -49,6 +50,9 @@ class ClusterActions(Protocol):
     def brokers(self) -> Sequence[str]:
         """The members by the files that were read last, host:port."""
 
+    def held(self, queue: Queue) -> int:
+        """The messages of other members that are here for consumers of ``queue``."""
+
     def reload(self) -> Deferred[None]:
         """Have this broker and all linked members read their list of brokers again.  Fails with the reasons of members as MQError."""
 
@@ -60,7 +64,8 @@ class ClusterActions(Protocol):
 class ImqParts:
     """What the resource needs from outside of the server.
 
-    ``stop`` and ``restart`` end this broker, the latter to begin anew (None = nobody can); ``actions`` is None for a broker alone.
+    ``stop`` and ``restart`` end this broker, the latter to begin anew (None = nobody can).  ``actions`` gives None for a broker alone, and
+    while a broker starts.
     """
 
     instance: ImqInstance
@@ -69,7 +74,7 @@ class ImqParts:
     write_file: Callable[[str, bytes], None]
     stop: Callable[[], object]
     restart: Callable[[], object] | None
-    actions: ClusterActions | None = None
+    actions: Callable[[], ClusterActions | None]
 
 
 def read_members(instance: ImqInstance, read_file: Callable[[str], bytes]) -> Members:
@@ -91,7 +96,12 @@ class ImqBroker(ServerResource):
         self._pending = Pending()
         self._stopping: Any = None
         """The timer of a shutdown that was put off."""
-        self.destinations = Destinations(server, auto_created_settings(parts.instance.checked), self._home.consumer_flow_limit)
+        automatic = auto_created_settings(parts.instance.checked)
+        self.destinations = Destinations(server, automatic, self._home.consumer_flow_limit, self._held)
+
+    def _held(self, queue: Queue) -> int:
+        actions = self._parts.actions()
+        return 0 if actions is None else actions.held(queue)
 
     @property
     def _home(self) -> HomeCluster:
@@ -114,14 +124,14 @@ class ImqBroker(ServerResource):
 
     def query(self) -> str:
         """Everything about the broker, as JSON: groups of titles and values."""
-        rows, parts, actions = self._members(), self._parts, self._parts.actions
+        rows, parts, actions = self._members(), self._parts, self._parts.actions()
         active = [row["address"] for row in rows if row["state"] != BROKER_DOWN]
         master = self._home.master if actions is None else actions.master
         return json.dumps(broker_groups(self.server, parts.instance, parts.version, self._brokers, active, master, self.state))
 
     @property
     def _brokers(self) -> Sequence[str]:
-        actions = self._parts.actions
+        actions = self._parts.actions()
         return self._home.brokers if actions is None else actions.brokers
 
     def _members(self) -> list[dict[str, str]]:
@@ -204,9 +214,10 @@ class ImqBroker(ServerResource):
 
     @property
     def _actions(self) -> ClusterActions:
-        if self._parts.actions is None:
+        actions = self._parts.actions()
+        if actions is None:
             raise ManagementError("this broker is in no cluster")
-        return self._parts.actions
+        return actions
 
 
 ImqBroker.ATTRIBUTES = {"State": lambda control: control.state}

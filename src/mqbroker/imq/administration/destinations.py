@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from mqbroker.config.imq.destinations import (
@@ -43,13 +43,15 @@ class Destinations:
     """Creates, changes, ends and shows destinations.
 
     ``auto_created`` are the settings of destinations that are created automatically, ``flow_limit`` is ``imq.cluster.consumerFlowLimit``.
+    ``held`` counts the messages of other members that are here for consumers of a queue.
     Each method raises ManagementError, the errors of the registrar, and Undecided while that has not decided.
     """
 
-    def __init__(self, server: Server, auto_created: Beans, flow_limit: int) -> None:
+    def __init__(self, server: Server, auto_created: Beans, flow_limit: int, held: Callable[[Queue], int]) -> None:
         self._server = server
         self._auto_created = auto_created
         self._flow_limit = flow_limit
+        self._held = held
         self._control = ServerResource(server)
 
     # --- changes
@@ -136,7 +138,7 @@ class Destinations:
             "producers": self._producers(address.name),
             "consumers": sum(queue.consumer_count for queue in queues),
             "msgs": count,
-            "remote": 0,
+            "remote": sum(map(self._held, queues)),
             "unAck": sum(queue.delivering for queue in queues),
             "inDelay": sum(queue.scheduled.count for queue in queues),
             "avgSize": round(size / count, 1) if count else 0.0,

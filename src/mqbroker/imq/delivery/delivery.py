@@ -88,6 +88,13 @@ class Delivery:
                 if home is None or remote.home == home:
                     yield remote
 
+    def held(self, queue: Queue) -> int:
+        """The messages of other members that are here for consumers of ``queue``, waiting or not settled yet."""
+        remote_queue = self._queues.get(queue)
+        if remote_queue is None:
+            return 0
+        return sum(len(remote.unsettled) for remote in remote_queue.remotes())
+
     # --- links
 
     def _linked(self, member: LinkedMember) -> None:

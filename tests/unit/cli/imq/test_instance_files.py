@@ -11,6 +11,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from mqbroker.cli.imq.instance_files import imq_instance_files
 from mqbroker.cli.start.create import write_instance
 from mqbroker.settings import settings_from_instance
+from tests.unit.cli.runner import mqbroker
 
 
 class InstanceFilesTests(SynchronousTestCase):
@@ -31,3 +32,7 @@ class InstanceFilesTests(SynchronousTestCase):
             self.assertIn("user guest has the password that every new instance gives", told)
             self.assertIn("AMQ222007", told)
             self.assertEqual((folder / "props" / "config.properties").stat().st_mode & 0o777, 0o600)
+            checked = mqbroker("check", "config", "--instance", str(folder), "-D", "imq.portmapper.port=7700", "-D", "imq.hostname=h")
+            self.assertEqual(checked.status, 0, checked.err)
+            refused = mqbroker("check", "config", "--instance", str(folder), "-D", "imq.hostnam=h")
+            self.assertIn("-D: imq.hostnam is not known; did you mean imq.hostname?", refused.err)

@@ -9,6 +9,7 @@ from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.imq.administration.broker import ImqBroker, ImqParts
+from mqbroker.messaging.queues.queue import Queue
 from mqbroker.server.management.registry import ManagementError
 from tests.support.registrar import SlowRegistrar
 from tests.unit.config.imq.support import PROPERTIES, Files, Made
@@ -25,6 +26,9 @@ class Actions:
         self.brokers = ["here:7676", "B:7676"]
         self.calls: list[str] = []
         self.waiting: Deferred[None] = Deferred()
+
+    def held(self, queue: Queue) -> int:
+        return 4 if queue.name == "orders" else 0
 
     def reload(self) -> Deferred[None]:
         self.calls.append("reload")
@@ -58,7 +62,7 @@ class ImqCase(SynchronousTestCase):
             lambda path, data: self.files.files.update({path: data.decode()}),
             lambda: self.stops.append("stop"),
             lambda: self.stops.append("restart"),
-            self.actions if self.with_actions else None,
+            lambda: self.actions if self.with_actions else None,
         )
         self.resource = ImqBroker(self.world.server, parts)
         self.world.registry.register(RESOURCE, self.resource)

@@ -133,7 +133,7 @@ class ChangeTests(DestinationCase):
             session.publish(body, address="orders")
         row = self.row("orders", "q")
         assert row is not None
-        self.assertEqual((row["msgs"], row["unAck"], row["state"], row["type"]), (2, 0, "RUNNING", "Queue"))
+        self.assertEqual((row["msgs"], row["remote"], row["unAck"], row["state"], row["type"]), (2, 4, 0, "RUNNING", "Queue"))
         self.assertGreater(row["avgSize"], 0)
         self.assertIsNone(self.row("orders", "t"))
         self.assertEqual(self.ask("purgeDestination", "q", "orders"), 2)

@@ -47,10 +47,12 @@ class WalkTests(SynchronousTestCase):
         self.cluster.stir()
         first, second = consumer.received()
         self.assertEqual((self.a.count(), self.b.count()), (2, 0))
+        self.assertEqual((self.a.delivery.held(self.a.world.queue("q")), self.b.delivery.held(self.b.world.queue("q"))), (0, 2))
         self.assertTrue(decode_message(first.message).durable)
         consumer.send(wire.Acknowledge(0, message_id(second), False))
         self.cluster.stir()
         self.assertEqual((self.a.count(), self.b.count(), self.b.store.log[before:]), (0, 0, []))
+        self.assertEqual(self.b.delivery.held(self.b.world.queue("q")), 0)
 
     def test_when_the_broker_of_the_consumer_is_lost_another_one_gets_them_all_in_order(self) -> None:
         publish(self.sender, *(b"%d" % number for number in range(6)))
