@@ -94,6 +94,19 @@ class DoneTests(ChangeCase):
         self.assertEqual([each.NAME for each in here.take() + there.take()], ["NULL_RESPONSE"] * 2)
         self.assertEqual([node.queues for node in self.net.nodes.values()], [["q", "r", "s", "t"]] * 3)
 
+    def test_who_waits_at_a_broker_that_loses_the_master_is_refused(self) -> None:
+        self.one.store.held = True  # type: ignore[union-attr]
+        self.one.session().send(create("r"))
+        self.one.shared.change_of_master.change(TWO)
+        self.one.store.held = False  # type: ignore[union-attr]
+        session = self.three.session()
+        session.send(create("s"))
+        self.net.settle()
+        self.assertEqual(session.take(), [])
+        self.net.cut(self.one, self.three)
+        self.net.settle(6)
+        self.assertEqual([each.NAME for each in session.take()], ["EXCEPTION"])
+
     def test_the_same_master(self) -> None:
         before = self.net.requests.copy()
         self.assertIsNone(self.status(self.one, ONE))
