@@ -124,6 +124,11 @@ class Recording:
         """Does this broker have the record, as far as it knows?"""
         return self.state in (states.running.name, states.running_master.name)
 
+    @property
+    def stopped(self) -> bool:
+        """Has this broker left its cluster?"""
+        return self.state == states.stopped.name
+
     def master_peer(self) -> Peer | None:
         """The master, while it is linked."""
         return None if self.master is None else self._peers.at(self.master)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from twisted.internet.defer import fail
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.imq.master.change_of_master import MasterChangeError, Status
 from mqclient.errors import MQError
 from mqclient.wire import packets as wire
 from tests.unit.imq.master.test_recording import create
-from tests.unit.imq.net import ONE, THREE, TWO, Net, Node, three
+from tests.unit.imq.net import ONE, THREE, TWO, MemoryPeer, Net, Node, three
 
 
 class ChangeCase(SynchronousTestCase):
@@ -167,6 +168,22 @@ class RefusedTests(ChangeCase):
         self.net.link(self.one, self.two)
         self.net.settle()
         self.unchanged()
+
+    def test_an_answer_that_is_none(self) -> None:
+        self.patch(MemoryPeer, "ask", lambda *parameters: fail(ValueError("no JSON")))
+        failure = self.failureResultOf(self.one.shared.change_of_master.change(TWO))
+        self.assertIsInstance(failure.value, ValueError)
+        self.assertIsNone(self.one.recording.keeping.blocked)
+
+    def test_a_stop_while_it_is_prepared(self) -> None:
+        self.two.deaf.add("prepareMaster")
+        self.one.shared.change_of_master.change(TWO).addErrback(lambda failure: None)
+        self.net.settle()
+        assert self.one.store is not None
+        self.one.shared.stop()
+        before = len(self.one.store.log)
+        self.net.cut(self.one, self.two)
+        self.assertEqual(len(self.one.store.log), before)
 
     def test_changes_under_way_that_do_not_end(self) -> None:
         self.one.store.held = True  # type: ignore[union-attr]
