@@ -2,8 +2,8 @@
 
 Each folder in it that has a broker.xml is one broker; its data go to ``data/`` in the current folder.  One with an etc/broker.xml is an
 instance folder.  The one called ``artemis`` is a real Artemis, which is looked for in the folder that the environment variable ARTEMIS_HOME
-names.  A folder with a zoo.cfg is a server of ZooKeeper, which is looked for in the folder that ZOOKEEPER_HOME names, and without that among
-the jars of pyspark.
+names.  A folder with a zoo.cfg is a server of ZooKeeper, which is looked for in the folder that ZOOKEEPER_HOME names, and without that
+among the jars of pyspark.
 
 With a broker.xml instead of a folder it runs that broker alone, as it would run by itself; Ctrl-C is then no failure (`make run`).
 """

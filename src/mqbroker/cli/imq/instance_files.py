@@ -73,6 +73,7 @@ def _settings(folder: Path, python: str) -> InstanceSettings:
         backup=False,
         failover_on_shutdown=False,
         ping="",
+        database=None,
         salt=b"",
         python=python,
     )
