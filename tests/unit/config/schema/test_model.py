@@ -37,6 +37,7 @@ class ItemTests(TableCase):
             "role_mapping",
             "scale_down",
             "database_store",
+            "home_cluster",
             "shared_store",
             "colocated",
             "replication",
