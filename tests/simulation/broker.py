@@ -395,6 +395,13 @@ class BrokerNode:
         """As the application does it: the process ends in a moment, and is started again by whoever watches it."""
         if not process.alive:
             return
+        if self._refused:
+            # A start that was granted later does not get its port.
+            self._refused = False
+            self.world.note(f"{process.name} does not get its port")
+            process.stopping = True
+            self.world.schedule(0.0, self._exit, process, 0.2)
+            return
         self.world.note(f"{process.name}: the store has failed: {reason}")
         if self.damage is not None and self.damage.late and f"{self.damage.path}: damaged at" in reason:
             self.damage_seen = True

@@ -410,9 +410,9 @@ LOCK_PLANTS = {
         ("has acted at", *LOST, *WOULD_BE_LOST),
     ),
     "claim-taken-for-a-commit": Plant(
-        "mqbroker.ha.proof.seeking:Seeker._commit",
-        "if self._locks is None:",
-        "if True:",
+        "mqbroker.ha.proof.sequence:LockSource.commit",
+        "self._locks.commit(sequence, done)",
+        "done(True)",
         ("has acted at", "are active", *LOST, *WOULD_BE_LOST),
     ),
 }

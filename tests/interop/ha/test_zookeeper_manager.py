@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import tempfile
 import threading
@@ -18,6 +19,8 @@ from mqbroker.ha.locks.contract import LockManager, UnavailableError
 from mqbroker.ha.locks.coordination import coordinated_name
 from mqbroker.ha.locks.file_manager import FOLDER
 from mqbroker.lock_managers import FILE, ZOOKEEPER, make_lock_manager
+from mqbroker.process.localfs import LocalFileSystem
+from mqbroker.storage.disk.nodelock import NodeLock, new_node_id
 from tests.interop.artemis import ArtemisBroker, tool_environment
 from tests.interop.ha.zookeeper import TICK_MS, EnsembleCase
 from tests.interop.instance import Additions
@@ -191,6 +194,14 @@ class ArtemisToolTests(ManagerCase):
         properties = f'<properties><property key="{FOLDER}" value="{locks}"/></properties>'
         self.instance(f"<manager><class-name>{FILE[0]}</class-name>{properties}</manager>")
         self.play(make_lock_manager(LockManagerConfiguration(FILE[0], {FOLDER: str(locks)})), NAME, "--node-id", NAME)
+
+    def test_on_the_folder_of_one_of_our_brokers(self) -> None:
+        self.instance(self.manager_xml(SESSION_MS))
+        journal = self.folder / "artemis" / "data" / "journal"
+        journal.mkdir(parents=True)
+        node_id = new_node_id(os.urandom)
+        NodeLock(LocalFileSystem(), str(journal)).write_node_id(node_id)
+        self.play(self.made(), node_id)
 
     def test_a_namespace_is_optional_for_us_and_for_it(self) -> None:
         self.instance(self.manager_xml(SESSION_MS).replace(f'<property key="namespace" value="{self.namespace}"/>', ""))

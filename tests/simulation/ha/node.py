@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mqbroker.config.model.configuration import Configuration
+from mqbroker.ha.locks.coordination import coordinated_name
 from mqbroker.ha.locks.proof import LockProof
 from mqbroker.messaging.ports import Clock
 from mqbroker.messaging.queues.queue import Queue
@@ -121,7 +122,9 @@ class HaNode(BrokerNode):
             return None
         self.lock_manager = SimulatedLockManager(service, process, self.name)
         worker = LockWorker(process, lambda: 0.0001)
-        return LockProof(self.lock_manager, worker, lambda function: process.call_later(0.0, function), process)
+        peers = self.group.plan.coordination_id
+        name = None if peers is None else coordinated_name(peers)
+        return LockProof(self.lock_manager, worker, lambda function: process.call_later(0.0, function), process, name)
 
     def _clustering(self) -> Clustering | None:
         return self.life.active.others.clustering if self.serves else None
@@ -167,16 +170,6 @@ class HaNode(BrokerNode):
         super()._start_life()
         if self.process.alive:
             self.world.note(f"{self.process.name} is {self.life.state}")
-
-    def _store_failed(self, process: Process, reason: str) -> None:
-        if self._refused and process.alive:
-            # A start that was granted later does not get its port.
-            self._refused = False
-            self.world.note(f"{process.name} does not get its port")
-            process.stopping = True
-            self.world.schedule(0.0, self._exit, process, 0.2)
-            return
-        super()._store_failed(process, reason)
 
     def may_fail(self, reason: str) -> bool:
         return super().may_fail(reason) or self.group.may_fail(self, reason)

@@ -17,6 +17,7 @@ from tests.simulation import settings
 from tests.simulation.policies import Plan
 
 TTL_MS = 1500
+COORDINATION_ID = "bay 7"
 
 
 PAIR_VOTERS = (0, 0, 0, 1, 1, 1, 1, 2, 2, 4)
@@ -82,6 +83,15 @@ class HaPlan:
         policies = tuple(replace(each, manager=manager) for each in self.policies if isinstance(each, ReplicationConfiguration))
         return replace(self, policies=policies, skews=self.skews[: self.brokers], voters=0, java_voters=0)
 
+    def competing(self) -> HaPlan:
+        """A pair :meth:`with_locks` whose brokers are both primaries, and compete for the node of their ``coordination-id``."""
+        policies = tuple(
+            replace(each, backup=False, allow_failback=False, coordination_id=COORDINATION_ID)
+            for each in self.policies
+            if isinstance(each, ReplicationConfiguration)
+        )
+        return replace(self, policies=policies)
+
     @property
     def replicated(self) -> bool:
         return isinstance(self.policies[0], ReplicationConfiguration)
@@ -91,6 +101,12 @@ class HaPlan:
         """Does a lock manager say who gets the next sequence?"""
         policy = self.policies[0]
         return isinstance(policy, ReplicationConfiguration) and policy.manager is not None
+
+    @property
+    def coordination_id(self) -> str | None:
+        """That of competing primaries."""
+        policy = self.policies[0]
+        return policy.coordination_id if isinstance(policy, ReplicationConfiguration) else None
 
     @property
     def brokers(self) -> int:

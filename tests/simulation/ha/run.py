@@ -68,7 +68,10 @@ class HaSimulation:
         if not is_of_pairs(self.world.seed):
             return HaPlan.draw(rng)
         plan = HaPlan.draw_pair(rng)
-        return plan.with_locks() if has_locks(self.world.seed) else plan
+        if not has_locks(self.world.seed):
+            return plan
+        plan = plan.with_locks()
+        return plan.competing() if random.Random(f"{self.world.seed}/competing primaries").random() < 0.4 else plan
 
     def _draw_faults(self) -> faults.HaSchedule:
         rng, plan = self.world.generator("group faults"), self.plan

@@ -34,8 +34,11 @@ _NODE_ID_SIZE = 16
 
 
 def new_node_id(entropy: Callable[[int], bytes]) -> str:
-    """A random UUID in its text form."""
-    return str(uuid.UUID(bytes=entropy(16), version=4))
+    """A random UUID in its text form.
+
+    It says that it is of version 1: Artemis reads each id in ``server.lock`` as one of those, and its command line would name another node.
+    """
+    return str(uuid.UUID(bytes=entropy(16), version=1))
 
 
 class NodeLock:

@@ -152,6 +152,28 @@ class ClaimTests(SynchronousTestCase):
         manager.lose()
         self.assertEqual(len(self.lost), 1)
 
+    def test_the_loss_of_a_connection_that_is_just_made_is_told(self) -> None:
+        claims, manager = self.claims()
+        start = manager.start
+
+        def start_and_lose(lost: Callable[[str], object]) -> Sequence[str]:
+            warnings = start(lost)
+            manager.lose()
+            return warnings
+
+        manager.start = start_and_lose  # type: ignore[method-assign]
+        claims.start()
+        self.assertEqual(self.lost, ["the session is over"])
+
+    def test_a_start_that_failed_is_made_again(self) -> None:
+        claims, manager = self.claims()
+        self.service.down = True
+        with self.assertRaises(UnavailableError):
+            claims.start()
+        self.service.down = False
+        claims.start()
+        self.assertEqual((manager.starts, manager.session), (1, True))
+
     def test_without_a_connection_there_is_nothing_to_release(self) -> None:
         claims, manager = self.claims()
         claims.release("n")

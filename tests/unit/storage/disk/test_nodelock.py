@@ -59,5 +59,5 @@ class NodeLockTests(SynchronousTestCase):
         held.release()
         self.assertEqual(self.lock.state(), STATE_FIRST_TIME)
 
-    def test_a_new_node_id_is_a_random_uuid(self) -> None:
-        self.assertEqual(new_node_id(lambda size: b"\xff" * size), "ffffffff-ffff-4fff-bfff-ffffffffffff")
+    def test_a_new_node_id_is_a_random_uuid_that_artemis_reads_as_it_is(self) -> None:
+        self.assertEqual(new_node_id(lambda size: b"\xff" * size), "ffffffff-ffff-1fff-bfff-ffffffffffff")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from mqclient.core.connection.configuration import IN_VM_CONNECTOR, NETTY_CONNECTOR
+from mqclient.core.connection.connection import describe
 from mqclient.errors import (
     ConnectionTimedOutError,
     IncompatibleVersionsError,
@@ -19,12 +21,17 @@ from mqclient.wire.packets import (
     SessionSend,
     SubscribeTopologyV2,
 )
+from mqclient.wire.primitives import TransportConfiguration
 from tests.unit.mqclient.core_support import ScriptedBroker, World, pending
 
 CHANNEL = 10
 
 
 class ConnectTests(SynchronousTestCase):
+    def test_connectors_in_messages(self) -> None:
+        self.assertEqual(describe(TransportConfiguration("x", NETTY_CONNECTOR, (("port", "7"), ("host", "h")))), "h:7")
+        self.assertEqual(describe(TransportConfiguration("x", IN_VM_CONNECTOR, (("serverId", "7"),))), "vm://7")
+
     def test_handshake(self) -> None:
         broker = ScriptedBroker()
         world = World(broker, client_id="me")
