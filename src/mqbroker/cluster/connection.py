@@ -75,8 +75,8 @@ class ClusterConnection:
         self.members: dict[str, Member] = {}
         self.running = False
         self._static = static
-        self._parted: set[str] = set()
-        """The node ids of members that there is to be no link to."""
+        self._parted: dict[str, int] = {}
+        """The members that there is to be no link to, by node id: the announcement up to which that holds."""
         self._discovery = discovery
         self.loads = loads
         self._stopping: list[Any] = []
@@ -196,7 +196,9 @@ class ClusterConnection:
             known.reported_gone(member)
 
     def _wants(self, member: TopologyMember) -> bool:
-        if member.node_id == self.server.node_id or member.primary is None or not self._opens_links or member.node_id in self._parted:
+        if member.node_id == self.server.node_id or member.primary is None or not self._opens_links:
+            return False
+        if member.unique_event_id <= self._parted.get(member.node_id, -1):
             return False
         if not self.configuration.allow_direct_connections_only:
             return True
@@ -215,9 +217,10 @@ class ClusterConnection:
         member.start()
 
     def part(self, node_id: str) -> None:
-        """Close the link to a member, and make no other one until :meth:`change_static`."""
-        self._parted.add(node_id)
-        member = self.members.get(node_id)
+        """Close the link to a member, and make no other one until the member announces itself anew, as after its next start."""
+        announced, member = self.topology.get(node_id), self.members.get(node_id)
+        if announced is not None:
+            self._parted[node_id] = announced.unique_event_id
         if member is not None:
             self.turn.run(member.stop)
 

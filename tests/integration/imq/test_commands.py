@@ -204,6 +204,11 @@ class ClusterTests(InstanceCase):
         for broker, own in ((self.running[0], "true here and false there"), (other, "false here and true there")):
             self.assertIn(own, broker.wait_for("are not linked: imq.autocreate.queue is"))
         self.until(lambda: self.states(0)[self.places[1]] != "OPERATING", "there is no link")
+        self.good(1, "shutdown", "bkr", "-f")
+        other.ended()
+        self.start(1)
+        for number in (0, 1):
+            self.until(lambda number=number: self.states(number) == dict.fromkeys(self.places[:2], "OPERATING"), "they are linked")  # type: ignore[misc]
 
     def test_the_record_is_backed_up_by_the_master(self) -> None:
         self.write_central(self.places[:1])

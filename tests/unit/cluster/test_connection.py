@@ -192,17 +192,19 @@ class RivalTests(ConnectionTestCase):
 class PartingTests(ConnectionTestCase):
     """Members that there is to be no link to."""
 
-    def test_a_link_that_was_given_up_is_not_made_again(self) -> None:
+    def test_a_link_that_was_given_up_is_not_made_again_before_the_member_announces_itself_anew(self) -> None:
         self.appear(PEER, 1)
         self.connection.part(PEER)
         self.assertTrue(self.links[PEER].stopped)
-        self.connection.topology.up(member(PEER, 2, 3))
-        self.assertEqual(list(self.connection.members), [])
-
-    def test_one_that_is_not_there_yet_can_be_given_up(self) -> None:
-        self.connection.part(PEER)
         self.connection.topology.up(member(PEER, 1, 3))
         self.assertEqual(list(self.connection.members), [])
+        self.connection.topology.up(member(PEER, 2, 3))
+        self.assertEqual(list(self.connection.members), [PEER])
+
+    def test_nothing_is_known_of_a_member_that_is_not_there(self) -> None:
+        self.connection.part(PEER)
+        self.connection.topology.up(member(PEER, 1, 3))
+        self.assertEqual(list(self.connection.members), [PEER])
 
     def test_other_places_end_links_to_members_elsewhere_and_make_those_that_were_given_up(self) -> None:
         self.appear(PEER, 1)
