@@ -101,7 +101,7 @@ class ChangeOfMaster:
             await self._prepare(peer, change)
             mastership.hand_over(master, change)
             await self._stored()
-        except MasterChangeError:
+        except Exception:
             self._stay()
             raise
         await self._switch(peer, change)
@@ -167,7 +167,7 @@ class ChangeOfMaster:
         except ManagementError as error:
             self._stay()
             raise MasterChangeError(Status.PRECONDITION_FAILED, f"{peer.name} has not become the master broker: {error}") from error
-        except MQError as error:
+        except Exception as error:
             self._recording.keeping.blocked = f"whether {peer.name} is the master broker is not known"
             text = f"whether {peer.name} is the master broker is not known: {error}. Look at both with query bkr"
             raise MasterChangeError(Status.ERROR, text) from error
@@ -178,6 +178,8 @@ class ChangeOfMaster:
     def _stay(self) -> None:
         """This broker stays the master."""
         recording = self._recording
+        if recording.stopped:
+            return  # the next start finds nothing that was begun
         assert recording.mastership is not None
         recording.mastership.settle(recording.place)
         recording.keeping.blocked = None

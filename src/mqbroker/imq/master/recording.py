@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from twisted.logger import Logger
@@ -18,18 +17,16 @@ from mqbroker.imq.master.own_record import OwnRecord
 from mqbroker.imq.master.standing import Mastership, Standing
 from mqbroker.imq.master.sync_machine import SyncData, make_sync_machine
 from mqbroker.imq.master.telling import Telling
-from mqbroker.imq.record.changes import Definition, Wish, definition_of, wish_of
-from mqbroker.imq.record.codec import change_of, wish_from, wish_values
+from mqbroker.imq.master.wishes import RETRY_SECONDS, Answered, Wishes
+from mqbroker.imq.record.changes import Definition, definition_of, wish_of
+from mqbroker.imq.record.codec import wish_from, wish_values
 from mqbroker.messaging.administration.registrar import Change
 from mqbroker.messaging.ports import Cancellable
-from mqclient.errors import IllegalStateError, MQError, error_for_code
+from mqclient.errors import MQError
 from mqclient.management import ManagementError
 
 if TYPE_CHECKING:
     from mqbroker.server.server_state import ServerState
-
-RETRY_SECONDS = 5.0
-"""Between two questions to a master that cannot answer now."""
 
 REMINDER_SECONDS = 10.0
 """After a change of another broker the master tells all how far the record is, in case that the broker could not."""
@@ -42,8 +39,6 @@ ADMISSION = "change record"
 
 log = Logger(namespace="mqbroker.imq")
 
-Answered = Callable[[MQError | None, int], None]
-
 
 class Definitions(OwnDefinitions, Protocol):
     """The definitions of this broker (:class:`mqbroker.imq.definitions.application.Application`)."""
@@ -53,16 +48,6 @@ class Definitions(OwnDefinitions, Protocol):
     def remove(self, key: str) -> None: ...
 
     def note(self, change: Change) -> None: ...
-
-
-class _Request:
-    """A wish of this broker, until it is answered.  ``until`` is when it is given up; None: it waits without end."""
-
-    def __init__(self, wish: Wish, deployed: bool, answered: Answered, until: float | None) -> None:
-        self.wish = wish
-        self.deployed = deployed
-        self.answered = answered
-        self.until = until
 
 
 class Recording:
@@ -98,13 +83,10 @@ class Recording:
         self._leave = leave
         self._machine = make_sync_machine(SyncData(self))
         self._follower = Follower(server.node_id, cluster.address, standing, application, own, self)
+        self._wishes = Wishes(self, self._follower, cluster, server.clock)
         self._telling = Telling(peers)
         self._reminding = False
         """Does the master tell of changes of others in a while?"""
-        self._held: list[_Request] = []
-        """Wishes that wait until there is a master."""
-        self._sent: dict[_Request, None] = {}
-        """Wishes that the master is asked for."""
         self._timers: set[Cancellable] = set()
 
     # --- life
@@ -119,7 +101,7 @@ class Recording:
             self._machine.keep_record()
         else:
             self._machine.follow()
-            self._later(COMPLAINT_SECONDS[0], self._complain)
+            self.later(COMPLAINT_SECONDS[0], self._complain)
             for peer in list(self._peers.by_id.values()):
                 self._linked(peer)
 
@@ -141,6 +123,11 @@ class Recording:
     def synchronised(self) -> bool:
         """Does this broker have the record, as far as it knows?"""
         return self.state in (states.running.name, states.running_master.name)
+
+    @property
+    def stopped(self) -> bool:
+        """Has this broker left its cluster?"""
+        return self.state == states.stopped.name
 
     def master_peer(self) -> Peer | None:
         """The master, while it is linked."""
@@ -165,8 +152,8 @@ class Recording:
         self.mastership.settle(self.place)
         self.keeping.blocked = None
         self.open_record()
-        self.release()
-        self._tell_when_stored()
+        self._wishes.release()
+        self.tell_when_stored()
 
     # --- links
 
@@ -183,10 +170,12 @@ class Recording:
 
     def _complain(self) -> None:
         if self.state in (states.waiting_master.name, states.syncing.name):
-            log.warn("{text}", text=self._reason())
-            self._later(COMPLAINT_SECONDS[1], self._complain)
+            log.warn("{text}", text=self._wishes.reason())
+            self.later(COMPLAINT_SECONDS[1], self._complain)
 
-    def _later(self, seconds: float, function: Callable[..., object], *args: object) -> None:
+    def later(self, seconds: float, function: Callable[..., object], *args: object) -> None:
+        """Call ``function`` in a turn, unless the broker stops before."""
+
         def due() -> None:
             self._timers.discard(timer)
             self._server.turn.run(function, *args)
@@ -194,22 +183,14 @@ class Recording:
         timer = self._server.clock.call_later(seconds, due)
         self._timers.add(timer)
 
+    def release(self) -> None:
+        """What has waited can be recorded now, perhaps."""
+        self._wishes.release()
+
     # --- changes of this broker
 
     def record(self, change: Change, deployed: bool, answered: Answered) -> int | None:
-        if self.mastership is None:
-            return 0
-        wish = wish_of(change)
-        if self.state == states.running_master.name and self.keeping.blocked is None:
-            return self.keeping.append(wish, deployed)
-        request = _Request(wish, deployed, answered, None if deployed else self._until())
-        if self.state == states.running.name:
-            self._send(request)
-        elif deployed or self._may_wait:
-            self._hold(request)
-        else:
-            raise self._away()
-        return None
+        return 0 if self.mastership is None else self._wishes.record(wish_of(change), deployed, answered)
 
     def made(self, change: Change, position: int) -> None:
         self._application.note(change)
@@ -219,126 +200,16 @@ class Recording:
         elif position == self.standing.position + 1:
             self.standing.note(position)
             if self.is_master:
-                self._tell_when_stored()
+                self.tell_when_stored()
 
-    @property
-    def _may_wait(self) -> bool:
-        """Does a wish wait for the record where it cannot be recorded now?"""
-        if self.state == states.running_master.name:
-            return True
-        return self._cluster.nowait_for_master and self.state in (states.waiting_master.name, states.syncing.name)
-
-    def _until(self) -> float:
-        waits = self._cluster.wait_reply_s
-        if self.state in (states.waiting_master.name, states.syncing.name):
-            waits = self._cluster.nowait_for_master_s
-        elif self.state == states.running_master.name:
-            waits = self._cluster.change_master_wait_s
-        return self._server.clock.monotonic() + waits
-
-    def _tell_when_stored(self) -> None:
+    def tell_when_stored(self) -> None:
         """Tell the others what this master has put on record, once it is durable."""
-        self._server.store.when_synced(self._server.store.ticket(), self._tell, self.standing.position)
+        self._server.store.when_synced(self._server.store.ticket(), self.tell, self.standing.position)
 
-    def _tell(self, position: int) -> None:
+    def tell(self, position: int) -> None:
+        """Tell the other members how far the record is."""
         if self.standing.generation is not None:
             self._telling.tell(self.standing.generation, position, self.master)
-
-    def _hold(self, request: _Request) -> None:
-        self._held.append(request)
-        if request.until is not None:
-            self._later(max(request.until - self._server.clock.monotonic(), 0), self._give_up, request)
-
-    def _give_up(self, request: _Request) -> None:
-        if request in self._held:
-            self._held.remove(request)
-            request.answered(self._away(), 0)
-
-    def release(self) -> None:
-        """Wishes that were held can be recorded now, perhaps."""
-        held, self._held = self._held, []
-        for request in held:
-            if self.state == states.running.name:
-                self._send(request)
-            elif self.state == states.running_master.name and self.keeping.blocked is None:
-                self._append_held(request)
-            else:
-                self._held.append(request)
-
-    def _append_held(self, request: _Request) -> None:
-        try:
-            position = self.keeping.append(request.wish, request.deployed)
-        except MQError as error:
-            request.answered(error, 0)
-        else:
-            request.answered(None, position)
-            self.keeping.catch_up()
-            self._tell_when_stored()
-
-    def _send(self, request: _Request) -> None:
-        peer = self.master_peer()
-        if peer is None:
-            request.answered(self._away(), 0)
-            return
-        self._sent[request] = None
-        standing = self.standing
-        asked = peer.ask("append", self.place, wish_values(request.wish), standing.generation, standing.position, request.deployed)
-        asked.addCallback(self._appended, request)
-        asked.addErrback(self._failed, request)
-
-    def _appended(self, answer: Any, request: _Request) -> None:
-        if request not in self._sent:
-            return
-        if answer.get("retry"):
-            self._send_again(request)
-            return
-        error = answer.get("error")
-        refusal = None if error is None else error_for_code(int(error[0]), str(error[1]))
-        position = 0 if error is not None else int(answer["position"])
-        change = None if error is not None or answer["change"] is None else change_of(answer["change"])
-        del self._sent[request]
-        if refusal is not None:
-            request.answered(refusal, 0)
-        elif change is not None:
-            self._follower.expect(change, partial(self._expected, request, position))
-        else:
-            self._follower.reach(position, lambda error: request.answered(error, position))
-
-    def _expected(self, request: _Request, position: int, error: MQError | None) -> None:
-        """Everything before the wish is done."""
-        request.answered(error, position)
-        if error is None:
-            self._tell(position)
-
-    def _failed(self, failure: Failure, request: _Request) -> None:
-        error = failure.value
-        if not isinstance(error, MQError):
-            log.failure("a change could not be put on record", failure=failure)
-        if request in self._sent:
-            del self._sent[request]
-            if request.deployed and not isinstance(error, ManagementError):
-                self._held.append(request)
-                self._later(RETRY_SECONDS, self.release)
-                return
-            request.answered(IllegalStateError(f"the master broker {self.master} has not put {request.wish.name} on record: {error}"), 0)
-
-    def _send_again(self, request: _Request) -> None:
-        """The master takes no changes now."""
-        del self._sent[request]
-        now = self._server.clock.monotonic()
-        if request.until is not None and now >= request.until:
-            request.answered(IllegalStateError(f"the master broker {self.master} takes no changes now"), 0)
-            return
-        self._held.append(request)
-        self._later(RETRY_SECONDS, self.release)
-
-    def _reason(self) -> str:
-        return f"B4094: the change record cannot be reached: the master broker {self.master} is not linked"
-
-    def _away(self) -> MQError:
-        if self.keeping.blocked is not None:
-            return IllegalStateError(f"the change record takes no changes now: {self.keeping.blocked}")
-        return IllegalStateError(self._reason())
 
     # --- what other members tell
 
@@ -375,14 +246,14 @@ class Recording:
         answer = self.keeping.answer_append(*parameters)
         if answer.get("change") is not None and not self._reminding:
             self._reminding = True
-            self._later(REMINDER_SECONDS, self._remind)
+            self.later(REMINDER_SECONDS, self._remind)
         return answer
 
     def _remind(self) -> None:
         """Tell all where the record is: whoever had to tell of the last changes may have gone."""
         self._reminding = False
         if self.is_master:
-            self._tell(self.standing.position)
+            self.tell(self.standing.position)
 
     # --- effects of the machine
 
@@ -392,7 +263,7 @@ class Recording:
     def serve_all(self) -> None:
         self._server.admission.lift(ADMISSION)
         self._deploy()
-        self.release()
+        self._wishes.release()
 
     def serve_administrators(self) -> None:
         if not self._cluster.nowait_for_master:
@@ -406,10 +277,10 @@ class Recording:
         peer = self.master_peer()
         if peer is not None:
             self._follower.join(peer)
-        self.release()
+        self._wishes.release()
 
     def ask_later(self) -> None:
-        self._later(RETRY_SECONDS, self._ask_again)
+        self.later(RETRY_SECONDS, self._ask_again)
 
     def _ask_again(self) -> None:
         peer = self.master_peer()
@@ -418,12 +289,7 @@ class Recording:
 
     def forget_requests(self) -> None:
         self._follower.leave()
-        sent, self._sent = self._sent, {}
-        for request in sent:
-            if request.deployed:
-                self._held.append(request)
-            else:
-                request.answered(self._away(), 0)
+        self._wishes.forget_answers()
 
     def leave(self, reason: str) -> None:
         log.critical("{reason}", reason=reason)
@@ -433,7 +299,7 @@ class Recording:
 
     def record_taken(self) -> None:
         self._machine.record_taken()
-        self.release()
+        self._wishes.release()
 
     def record_failed(self, reason: str) -> None:
         log.warn("the change record of {master} cannot be read now: {reason}", master=self.master, reason=reason)
@@ -455,7 +321,7 @@ class Recording:
             if self.is_master:
                 self.made(change, self.keeping.append(wish_of(change), True))
             else:
-                self._held.append(_Request(wish_of(change), True, answered, None))
+                self._wishes.later(wish_of(change), answered)
 
     @staticmethod
     def _not_told(failure: Failure, peer: Peer) -> None:

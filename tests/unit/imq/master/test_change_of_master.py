@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from twisted.internet.defer import fail
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.imq.master.change_of_master import MasterChangeError, Status
 from mqclient.errors import MQError
 from mqclient.wire import packets as wire
 from tests.unit.imq.master.test_recording import create
-from tests.unit.imq.net import ONE, THREE, TWO, Net, Node, three
+from tests.unit.imq.net import ONE, THREE, TWO, MemoryPeer, Net, Node, three
 
 
 class ChangeCase(SynchronousTestCase):
@@ -94,6 +95,19 @@ class DoneTests(ChangeCase):
         self.assertEqual([each.NAME for each in here.take() + there.take()], ["NULL_RESPONSE"] * 2)
         self.assertEqual([node.queues for node in self.net.nodes.values()], [["q", "r", "s", "t"]] * 3)
 
+    def test_who_waits_at_a_broker_that_loses_the_master_is_refused(self) -> None:
+        self.one.store.held = True  # type: ignore[union-attr]
+        self.one.session().send(create("r"))
+        self.one.shared.change_of_master.change(TWO)
+        self.one.store.held = False  # type: ignore[union-attr]
+        session = self.three.session()
+        session.send(create("s"))
+        self.net.settle()
+        self.assertEqual(session.take(), [])
+        self.net.cut(self.one, self.three)
+        self.net.settle(6)
+        self.assertEqual([each.NAME for each in session.take()], ["EXCEPTION"])
+
     def test_the_same_master(self) -> None:
         before = self.net.requests.copy()
         self.assertIsNone(self.status(self.one, ONE))
@@ -154,6 +168,22 @@ class RefusedTests(ChangeCase):
         self.net.link(self.one, self.two)
         self.net.settle()
         self.unchanged()
+
+    def test_an_answer_that_is_none(self) -> None:
+        self.patch(MemoryPeer, "ask", lambda *parameters: fail(ValueError("no JSON")))
+        failure = self.failureResultOf(self.one.shared.change_of_master.change(TWO))
+        self.assertIsInstance(failure.value, ValueError)
+        self.assertIsNone(self.one.recording.keeping.blocked)
+
+    def test_a_stop_while_it_is_prepared(self) -> None:
+        self.two.deaf.add("prepareMaster")
+        self.one.shared.change_of_master.change(TWO).addErrback(lambda failure: None)
+        self.net.settle()
+        assert self.one.store is not None
+        self.one.shared.stop()
+        before = len(self.one.store.log)
+        self.net.cut(self.one, self.two)
+        self.assertEqual(len(self.one.store.log), before)
 
     def test_changes_under_way_that_do_not_end(self) -> None:
         self.one.store.held = True  # type: ignore[union-attr]
