@@ -80,10 +80,10 @@ def _make_imq(settings: BrokerSettings, broker_xml: str, start: ImqStart | None,
 
 
 def _host_names() -> list[str]:
-    """What this machine is called, and its address."""
+    """What this machine is called, also with its domain, and its address."""
     name = socket.gethostname()
     try:
-        return [name, socket.gethostbyname(name)]
+        return [name, socket.getfqdn(name), socket.gethostbyname(name)]
     except OSError:
         return [name]
 

@@ -48,6 +48,11 @@ def find_members(checked: Checked, host_names: Sequence[str], findings: Findings
         master = known or master
     own = _own(checked, host_names, listed)
     if not any(place.same(own) for place in listed):
+        if listed:
+            text = (
+                f"{own}, this broker, is not in the broker list: it joins the others. If it is one of them, set imq.hostname as it is there"
+            )
+            findings.warn(*checked.place(LISTS[0]), text)
         listed.append(own)
     unique: list[Place] = []
     for place in listed:

@@ -25,6 +25,10 @@ class MemberTests(SynchronousTestCase):
     def test_a_broker_outside_of_the_list_joins_it(self) -> None:
         self.assertEqual(self.home("imq.cluster.brokerlist=a,b"), (("a:7676", "b:7676", "here:7676"), None, "here:7676", False))
 
+    def test_it_is_told_that_it_is_not_in_the_list(self) -> None:
+        [warning] = Made("imq.cluster.brokerlist=a,b").warnings
+        self.assertIn("here:7676, this broker, is not in the broker list", warning)
+
     def test_another_port_is_another_broker(self) -> None:
         text = "imq.cluster.brokerlist=localhost:1,localhost:2\nimq.portmapper.port=2\nimq.cluster.masterbroker=127.0.0.1:1"
         self.assertEqual(self.home(text), (("localhost:1", "localhost:2"), "localhost:1", "localhost:2", False))

@@ -38,6 +38,7 @@ class ItemTests(TableCase):
             "scale_down",
             "shared_store",
             "replication",
+            "home_cluster",  # from the properties of OpenMQ
         }
         known = {item.target for item in CORE.items()} | blocks
         self.assertEqual({field.name for field in fields(Configuration)} - known, set())
