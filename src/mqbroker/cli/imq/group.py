@@ -20,6 +20,8 @@ class ImqGroup(LazyGroup):
             raise
         except click.UsageError as error:
             raise CommandError(f"Error: {error.format_message()}") from error
+        except click.Abort as error:
+            raise CommandError("There is no answer: nothing was done.") from error
         except CommandError as error:
             if error.status == FAILED:
                 raise

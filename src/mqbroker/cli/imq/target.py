@@ -98,7 +98,7 @@ class Target:
             self.tell()
             self.tell(otherwise)
             return False
-        raise CommandError(f"Unrecognized response: {answer}\n{otherwise}")
+        raise CommandError(f"Unrecognized response: {answer}.\n{otherwise}")
 
     # --- the broker
 

@@ -69,8 +69,12 @@ class TargetTests(CommandCase):
         self.assertEqual(len(self.broker.asked), 2)
         for word in ("n", "No", ""):
             self.assertTrue(self.good(*command, say=word).endswith("\nThe broker was not quiesced.\n"))
-        self.assertEqual(self.bad(*command, say="perhaps"), "Unrecognized response: perhaps\nThe broker was not quiesced.\n")
+        self.assertEqual(self.bad(*command, say="perhaps"), "Unrecognized response: perhaps.\nThe broker was not quiesced.\n")
         self.assertEqual(len(self.broker.asked), 2)
+
+    def test_without_an_answer_nothing_is_done(self) -> None:
+        self.assertEqual(self.bad("quiesce", "bkr"), "There is no answer: nothing was done.\n")
+        self.assertEqual(self.broker.asked, [])
 
     def test_with_json_there_is_nothing_else(self) -> None:
         self.answer(listDurables=[])
