@@ -12,8 +12,8 @@ from mqclient.errors import MQError
 class SlowRegistrar:
     """Answers at once until ``slow`` is true, and then by :meth:`decide`; ``no`` is the error of all questions that are refused.
 
-    ``agreed`` are the changes that were agreed to, ``made_changes`` those that were made, ``owners`` who has which name, ``withdrawn`` what
-    was asked by somebody who has gone.
+    ``agreed`` are the changes that were agreed to, ``made_changes`` those that were made, ``owners`` who has which name, ``withdrawn``
+    what was asked by somebody who has gone.
     """
 
     def __init__(self) -> None:
