@@ -40,8 +40,7 @@ class ItemTests(TableCase):
             "home_cluster",
             "shared_store",
             "colocated",
-            "replication",
-            "home_cluster",  # from the properties of OpenMQ
+            "replication",  # from the properties of OpenMQ
         }
         known = {item.target for item in CORE.items()} | blocks
         self.assertEqual({field.name for field in fields(Configuration)} - known, set())
