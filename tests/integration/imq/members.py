@@ -19,40 +19,61 @@ SECONDS = 20.0
 """How long a test waits for what must come."""
 
 
-class Members(SynchronousTestCase):
-    """Starts three members with empty stores; each can be killed and started again."""
+class Processes:
+    """Three members with empty stores; a killed one can be started again."""
 
-    def setUp(self) -> None:
+    def __init__(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="mqbroker-imq-"))
-        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
         self.reserved = [ReservedPort() for _ in range(3)]
-        for port in self.reserved:
-            self.addCleanup(port.close)
         self.running: dict[int, Broker] = {}
-        self.contexts: list[JMSContext] = []
-        self.addCleanup(self._end)
         for number in range(3):
             (self.folder / str(number)).mkdir()
             self.start(number)
         for number in range(3):
             self.running[number].wait_for("is linked", 2)
 
-    def _end(self) -> None:
-        for context in self.contexts:
-            context.close()
-        for broker in self.running.values():
-            broker.stop()
+    def port(self, number: int) -> str:
+        return str(self.reserved[number].number)
+
+    def url(self, number: int, options: str) -> str:
+        return f"tcp://127.0.0.1:{self.port(number)}?{options}"
 
     def start(self, number: int) -> None:
         folder = self.folder / str(number)
-        ports = [str(port.number) for port in self.reserved]
+        ports = [self.port(each) for each in range(3)]
         self.running[number] = Broker([sys.executable, "-m", "tests.integration.imq.member", str(number), str(folder), *ports], folder)
 
     def kill(self, number: int) -> None:
         self.running.pop(number).kill()
 
+    def restart(self, number: int) -> None:
+        """Start a killed one again, up to its links."""
+        self.start(number)
+        self.running[number].wait_for("is linked", 2)
+
+    def close(self) -> None:
+        for broker in self.running.values():
+            broker.stop()
+        for port in self.reserved:
+            port.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+class Members(SynchronousTestCase):
+    """Tests with three members."""
+
+    def setUp(self) -> None:
+        self.members = Processes()
+        self.addCleanup(self.members.close)
+        self.contexts: list[JMSContext] = []
+        self.addCleanup(self._close_contexts)
+
+    def _close_contexts(self) -> None:
+        for context in self.contexts:
+            context.close()
+
     def url(self, number: int, options: str = "") -> str:
-        return f"tcp://127.0.0.1:{self.reserved[number].number}?reconnectAttempts=0&useTopologyForLoadBalancing=false{options}"
+        return self.members.url(number, f"reconnectAttempts=0&useTopologyForLoadBalancing=false{options}")
 
     def context(self, number: int, mode: int = AcknowledgeMode.AUTO_ACKNOWLEDGE, options: str = "") -> JMSContext:
         """A session at a member."""

@@ -62,11 +62,10 @@ class KillTests(Members):
                 sender.start()
             victim = random.randrange(3)
             self.until(lambda turn=turn: len(confirmed) > (turn * 3 + 0.5) * MESSAGES / 2, "the load goes on")  # type: ignore[misc]
-            self.kill(victim)
+            self.members.kill(victim)
             for sender in senders:
                 sender.join(30)
-            self.start(victim)
-            self.running[victim].wait_for("is linked", 2)
+            self.members.restart(victim)
         self.until(lambda: all(consumer.quiet for consumer in consumers) and confirmed <= {name for _, name in events}, "all is consumed")
         stopping.set()
         for consumer in consumers:

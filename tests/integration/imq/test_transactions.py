@@ -32,9 +32,8 @@ class TransactionTests(Members):
         return sorted(found)
 
     def restart(self, number: int) -> None:
-        self.kill(number)
-        self.start(number)
-        self.running[number].wait_for("is linked", 2)
+        self.members.kill(number)
+        self.members.restart(number)
 
     def test_a_commit_over_three_brokers_survives_a_kill_of_each(self) -> None:
         self.send(0, "from 0")
@@ -95,7 +94,7 @@ class TransactionTests(Members):
         self.prepared(runner)
         self.restart(1)
         self.restart(0)
-        self.running[1].wait_for("is linked", 3)
+        self.members.running[1].wait_for("is linked", 3)
         self.assertEqual(self.left(2), [])
 
         async def commit() -> None:

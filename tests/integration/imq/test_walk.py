@@ -22,7 +22,7 @@ class WalkTests(Members):
         got = self.texts(consumer, ACKNOWLEDGED)
         holder.acknowledge()
         self.assertEqual([text[:4] for text in got if text], [f"{number:04d}" for number in range(ACKNOWLEDGED)])
-        self.kill(1)
+        self.members.kill(1)
         self.abandon(holder)
         other = self.context(2)
         again = self.texts(other.create_consumer(other.create_queue("walk")), COUNT - ACKNOWLEDGED)

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
-import sys
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from mqclient.jms import AcknowledgeMode, ConnectionFactory
-from tests.integration.brokers import Broker
-from tests.integration.cluster.nodes import ReservedPort
+from tests.integration.imq.members import Processes
 from tests.interop.puppet import Puppet, PuppetError
 
 FOLLOW = "ha=true&reconnectAttempts=-1&retryInterval=100&maxRetryInterval=200&callTimeout=5000"
@@ -20,44 +15,9 @@ COUNT = 100
 MARKER = 1_000_000
 
 
-class Homes:
-    """Three members, each a process; a killed one can be started again."""
-
-    def __init__(self) -> None:
-        self.folder = Path(tempfile.mkdtemp(prefix="mqbroker-imq-"))
-        self.reserved = [ReservedPort() for _ in range(3)]
-        self.running: dict[int, Broker] = {}
-        for number in range(3):
-            (self.folder / str(number)).mkdir()
-            self.start(number)
-        for number in range(3):
-            self.running[number].wait_for("is linked", 2)
-
-    def start(self, number: int) -> None:
-        folder = self.folder / str(number)
-        ports = [str(port.number) for port in self.reserved]
-        self.running[number] = Broker([sys.executable, "-m", "tests.integration.imq.member", str(number), str(folder), *ports], folder)
-
-    def url(self, number: int, options: str = "") -> str:
-        return f"tcp://127.0.0.1:{self.port(number)}?{options}"
-
-    def port(self, number: int) -> str:
-        return str(self.reserved[number].number)
-
-    def kill(self, number: int) -> None:
-        self.running.pop(number).kill()
-
-    def close(self) -> None:
-        for broker in self.running.values():
-            broker.stop()
-        for port in self.reserved:
-            port.close()
-        shutil.rmtree(self.folder, ignore_errors=True)
-
-
 @pytest.fixture
-def homes() -> Iterator[Homes]:
-    made = Homes()
+def homes() -> Iterator[Processes]:
+    made = Processes()
     yield made
     made.close()
 
@@ -77,7 +37,7 @@ def listen(puppet: Puppet, consumer: str) -> None:
     raise AssertionError(f"{consumer} gets nothing")
 
 
-def test_queue_topic_subscription_and_transaction(homes: Homes, puppet: Puppet) -> None:
+def test_queue_topic_subscription_and_transaction(homes: Processes, puppet: Puppet) -> None:
     for number in range(3):
         puppet.connect(f"c{number}", homes.url(number, "useTopologyForLoadBalancing=false"), client_id=f"client-{number}")
 
@@ -122,7 +82,7 @@ def test_queue_topic_subscription_and_transaction(homes: Homes, puppet: Puppet) 
 
 
 @pytest.mark.parametrize("generation", ["jms-2.44.0", "jms-2.6.4"])
-def test_a_client_goes_round_the_members(homes: Homes, java: None, generation: str) -> None:
+def test_a_client_goes_round_the_members(homes: Processes, java: None, generation: str) -> None:
     with Puppet(generation) as puppet:
         _go_round(homes, puppet)
 
@@ -137,7 +97,7 @@ def take_until(puppet: Puppet, consumer: str, number: int) -> None:
     raise AssertionError(f"{number} has not come: {found}")
 
 
-def _go_round(homes: Homes, puppet: Puppet) -> None:
+def _go_round(homes: Processes, puppet: Puppet) -> None:
     puppet.connect("c", homes.url(0, FOLLOW))
     topology = puppet.topology("c")
     assert all(backup is not None for _, backup in topology.values()), topology
@@ -155,11 +115,10 @@ def _go_round(homes: Homes, puppet: Puppet) -> None:
             puppet.send("c", "queue://round", 1, first=100 + turn)
         take_until(puppet, "q", 100 + turn)
         at = str(following[at])
-        homes.start(number)
-        homes.running[number].wait_for("is linked", 2)
+        homes.restart(number)
 
 
-def test_mqclient_takes_over_what_a_killed_broker_held(homes: Homes, puppet: Puppet) -> None:
+def test_mqclient_takes_over_what_a_killed_broker_held(homes: Processes, puppet: Puppet) -> None:
     puppet.connect("c0", homes.url(0, "useTopologyForLoadBalancing=false"))
     puppet.send("c0", "queue://heart", COUNT)
     with ConnectionFactory(homes.url(1, "reconnectAttempts=0&useTopologyForLoadBalancing=false&blockOnAcknowledge=true")) as factory:
