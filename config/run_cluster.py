@@ -1,8 +1,9 @@
 """Runs every broker of one of the folders beside this file until Ctrl-C: ``python config/run_cluster.py config/cluster-symmetric``.
 
-Each folder in it that has a broker.xml is one broker; its data go to ``data/`` in the current folder.  The one called ``artemis`` is a real
-Artemis, which is looked for in the folder that the environment variable ARTEMIS_HOME names.  A folder with a zoo.cfg is a server of
-ZooKeeper, which is looked for in the folder that ZOOKEEPER_HOME names, and without that among the jars of pyspark.
+Each folder in it that has a broker.xml is one broker; its data go to ``data/`` in the current folder.  One with an etc/broker.xml is an
+instance folder.  The one called ``artemis`` is a real Artemis, which is looked for in the folder that the environment variable ARTEMIS_HOME
+names.  A folder with a zoo.cfg is a server of ZooKeeper, which is looked for in the folder that ZOOKEEPER_HOME names, and without that
+among the jars of pyspark.
 
 With a broker.xml instead of a folder it runs that broker alone, as it would run by itself; Ctrl-C is then no failure (`make run`).
 """
@@ -34,6 +35,9 @@ def command(node: Path, data: Path) -> list[str]:
     """What runs the broker of the folder ``node`` with its data in ``data``.  Raises SetupError."""
     if (node / ZOO_CFG).exists():
         return zookeeper(node, data)
+    if (node / "etc").is_dir():
+        folders = [f"--{name}={data / name}" for name in ("journal", "bindings", "large-messages", "paging")]
+        return [sys.executable, "-m", "mqbroker.cli.daemon", "--instance", str(node.absolute()), *folders]
     if node.name != ARTEMIS:
         return [sys.executable, "-m", "mqbroker.cli.daemon", "--config", str(node / "broker.xml"), "--data", str(data)]
     program = Path(os.environ.get("ARTEMIS_HOME", "")) / "bin" / "artemis"
@@ -90,8 +94,8 @@ def main(arguments: list[str]) -> int:
     folder = Path(arguments[0])
     if folder.is_file():
         return run_one(folder)
-    brokers = sorted(folder.glob("*/broker.xml"))
-    nodes = [path.parent for path in (*sorted(folder.glob(f"*/{ZOO_CFG}")), *brokers)]
+    brokers = sorted([*folder.glob("*/broker.xml"), *folder.glob("*/etc/broker.xml")])
+    nodes = [folder / path.relative_to(folder).parts[0] for path in (*sorted(folder.glob(f"*/{ZOO_CFG}")), *brokers)]
     if not brokers:
         print(f"{folder} has no folders with a broker.xml", file=sys.stderr)
         return 2

@@ -1,10 +1,14 @@
-"""Writes ``docs/configuration.md`` from the table by which broker.xml is read: ``python docs/generate_configuration.py``."""
+"""Writes ``docs/configuration.md`` and ``docs/imq-properties.md`` from the tables by which the files are read.
+
+``python docs/generate_configuration.py``
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
 
+from mqbroker.config.imq.table import GROUPS, ImqProperty
 from mqbroker.config.model.address_settings import AddressSettings
 from mqbroker.config.model.blocks import CORE_BLOCKS, CORE_GROUPS, HINTS, JMS, OLD_PERMISSIONS
 from mqbroker.config.model.cluster import (
@@ -26,6 +30,23 @@ from mqbroker.config.schema.values import ROUTING_TYPE, ROUTING_TYPES
 from mqclient.protocol.discovery import JGroupsEndpoint
 
 PAGE = Path(__file__).with_name("configuration.md")
+IMQ_PAGE = Path(__file__).with_name("imq-properties.md")
+
+IMQ_INTRODUCTION = """# Properties of Open Message Queue
+
+Every property that an instance of [home brokers](imq.md) may have, with OpenMQ's default, and what this broker does with it. A `*` stands
+for any text.
+
+* **honoured**: it does what OpenMQ's guide says;
+* **ignored**: it is accepted and has no effect, for the reason given; where a value asks for something that therefore does not happen, the
+  log says so at the start;
+* **refused**: the start stops.
+
+A name that is not here stops the start, and the message names the nearest one. *Shared* properties have to be the same on all brokers of a
+cluster, so they belong into the cluster file. Some are compared when a link comes up: `imq.autocreate.queue`, `imq.autocreate.topic`,
+`imq.cluster.clusterid` and, with a master, `imq.cluster.nowaitForMasterBroker` and `imq.cluster.dynamicChangeMasterBrokerEnabled`. The page
+is made from the table by which the files are read (`python docs/generate_configuration.py`).
+"""
 
 INTRODUCTION = """# Configuration
 
@@ -236,9 +257,27 @@ def _support(item: Item) -> str:
     return f"**{item.support.value}**: {item.reason}" if item.support is Support.REFUSED else f"ignored: {item.reason}"
 
 
+def render_imq() -> str:
+    """The page about the properties of Open Message Queue."""
+    parts = [IMQ_INTRODUCTION]
+    for title, entries in GROUPS:
+        rows = "\n".join(map(_imq_row, entries))
+        parts.append(f"## {title}\n\n| Name | Value | Default | Shared | Broker | Meaning |\n|---|---|---|---|---|---|\n{rows}\n")
+    return "\n".join(parts)
+
+
+def _imq_row(entry: ImqProperty) -> str:
+    item = entry.item
+    meaning = item.description + (" Changed by `update bkr`." if entry.updated else "")
+    default = f"`{entry.default}`" if entry.default else ""
+    cells = [f"`{entry.name}`", item.kind.expected, default, "yes" if entry.shared else "", _support(item), meaning]
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
 def _names(names: Iterable[str]) -> str:
     return ", ".join(f"`{name}`" for name in names)
 
 
 if __name__ == "__main__":
     PAGE.write_text(render(), encoding="utf-8")
+    IMQ_PAGE.write_text(render_imq(), encoding="utf-8")

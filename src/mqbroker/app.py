@@ -59,7 +59,8 @@ class Broker:
 
     ``on_failure`` is told why the broker cannot go on: it serves nobody any more, and writes nothing.  ``on_stop_wanted`` is
     called when management asks for an orderly stop, by default :meth:`stop`; who runs the process may end that, too.  ``on_active`` is
-    called whenever the broker has become active.  Raises :class:`StartError` for a network check that cannot be made.
+    called whenever the broker has become active, ``on_restart_wanted`` when management wants the broker to read its files again; None =
+    that cannot be asked for.  Raises :class:`StartError` for a network check that cannot be made.
     """
 
     def __init__(
@@ -69,6 +70,7 @@ class Broker:
         on_failure: Callable[[str], object] | None = None,
         on_stop_wanted: Callable[[], object] | None = None,
         on_active: Callable[[], object] = lambda: None,
+        on_restart_wanted: Callable[[], object] | None = None,
     ) -> None:
         self.settings = settings
         self.configuration = settings.configuration
@@ -78,6 +80,7 @@ class Broker:
         self._reactor = reactor
         self._on_failure = on_failure
         self._on_active = on_active
+        self._on_restart_wanted = on_restart_wanted
         self._watch: WatchThread | None = None
         self._memory_return: MemoryReturn | None = None
         self._network = self._network_watch()
@@ -128,6 +131,7 @@ class Broker:
             network=self._network,
             database=self._database(),
             colocation=lambda: None if self._colocation is None else self._colocation.figures,
+            restart=self._on_restart_wanted,
         )
 
     def _database(self) -> Database | None:

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mqbroker.checks import check_settings
+from mqbroker.config.imq.files import PREFIX, PROPERTIES_FILE
 from mqbroker.config.instance.broker_settings import BrokerSettings
 from mqbroker.config.instance.instance import BasicSecurity, read_instance, resolve_paths
 from mqbroker.config.instance.jaas import JaasError, LoginModule, parse_login_config
 from mqbroker.config.parse import Loaded, load_configuration
-from mqbroker.config.problems import ConfigurationError, Problem
+from mqbroker.config.problems import ConfigurationError, Findings, Problem
+
+if TYPE_CHECKING:
+    from mqbroker.config.imq.instance import ImqStart
 
 LOGIN_DOMAIN = "activemq"
 """The entry of login.config that holds without a bootstrap.xml, as in Artemis's own instances."""
@@ -22,11 +28,12 @@ def settings_from_instance(
     environment: Mapping[str, str],
     definitions: Mapping[str, str] | None = None,
     broker_xml: str | None = None,
+    imq: ImqStart | None = None,
 ) -> BrokerSettings:
     """The broker of an instance folder.
 
     ``properties`` are files that override its broker.xml, ``definitions`` stand for ``${name}`` before anything that the folder says;
-    ``broker_xml`` takes the place of the file that its bootstrap.xml names.
+    ``broker_xml`` takes the place of the file that its bootstrap.xml names.  ``imq`` is how an instance of Open Message Queue starts.
     Raises :class:`ConfigurationError` for everything that would stop a start with these files.
     """
     if not folder.is_dir():
@@ -47,7 +54,38 @@ def settings_from_instance(
         settings.login = instance.login_config.get(security.domain, ())
         if security.certificate_domain is not None:
             settings.certificate_login = instance.login_config.get(security.certificate_domain, ())
+    if imq is not None or (folder / PROPERTIES_FILE).exists():
+        _make_imq(settings, instance.broker_xml, imq, definitions or {})
     return _checked(settings, loaded, instance.broker_xml, instance.login_config_file)
+
+
+def _make_imq(settings: BrokerSettings, broker_xml: str, start: ImqStart | None, definitions: Mapping[str, str]) -> None:
+    """Without ``start`` those of ``definitions`` that are properties count."""
+    from mqbroker.config.imq.instance import ImqStart, make_imq_instance, users_with_known_passwords  # few brokers are such instances
+
+    findings = Findings()
+    etc = settings.etc or settings.base
+    start = start or ImqStart({name: value for name, value in definitions.items() if name.startswith(PREFIX)})
+    settings.imq = make_imq_instance(
+        settings.configuration, str(settings.base), str(etc), broker_xml, start, _host_names(), read_file, findings
+    )
+    users = etc / "artemis-users.properties"
+    try:
+        known = users_with_known_passwords(users.read_bytes())
+    except OSError:
+        known = []
+    for name in known:
+        findings.warn(str(users), 0, f"user {name} has the password that every new instance gives: change it with `mqbroker user reset`")
+    settings.warnings = [*settings.warnings, *findings.warnings]
+
+
+def _host_names() -> list[str]:
+    """What this machine is called, also with its domain, and its address."""
+    name = socket.gethostname()
+    try:
+        return [name, socket.getfqdn(name), socket.gethostbyname(name)]
+    except OSError:
+        return [name]
 
 
 def settings_from_file(path: Path, base: Path, properties: Sequence[str], environment: Mapping[str, str]) -> BrokerSettings:

@@ -9,9 +9,9 @@ import shlex
 import shutil
 import signal
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from twisted.application.service import Service
 from twisted.internet.defer import Deferred
@@ -20,6 +20,7 @@ from twisted.logger import Logger
 from twisted.python import usage
 
 from mqbroker.app import Broker, BrokerSettings, StartError
+from mqbroker.config.imq.files import PREFIX
 from mqbroker.config.model.configuration import Configuration
 from mqbroker.config.problems import ConfigurationError
 from mqbroker.process.descriptors import raise_limit
@@ -28,6 +29,9 @@ from mqbroker.process.quiet_log import quieten
 from mqbroker.server.security.security import SecurityManager
 from mqbroker.server.security.users import UserError
 from mqbroker.settings import settings_from_file, settings_from_instance
+
+if TYPE_CHECKING:
+    from mqbroker.config.imq.instance import ImqStart
 
 log = Logger(namespace="mqbroker")
 
@@ -39,6 +43,9 @@ COLLECTION_THRESHOLDS = 10_000, 10, 50
 
 _ANY_USER = "USER"
 """Stands in a printed command for a name that the broker does not know, such as one in a certificate."""
+
+_ONCE = ("--imq-backup", "--imq-restore", "--imq-reset")
+"""Options about the next start alone."""
 
 _FOLDERS = {
     "journal": "journal_directory",
@@ -61,8 +68,33 @@ class Options(usage.Options):
         ["bindings", None, None, "Folder of the bindings, instead of the one in broker.xml."],
         ["large-messages", None, None, "Folder of the large messages, instead of the one in broker.xml."],
         ["paging", None, None, "Folder of paged messages, instead of the one in broker.xml."],
+        ["imq-installation", None, None, "The properties of the installation, for an instance of Open Message Queue."],
+        ["imq-backup", None, None, "Such an instance, the master: write its change record to this file."],
+        ["imq-restore", None, None, "Such an instance: take over the change record in this file."],
     ]
     optFlags = [["allow-kill", None, "Let the file etc/KILL_ME of the instance end the process at once."]]
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self["definitions"] = {}
+        self["imq-options"] = {}
+        self["imq-resets"] = []
+
+    def opt_define(self, text: str) -> None:
+        """A system property, name=value: it stands for ${name} in broker.xml; one of Open Message Queue for an instance of it."""
+        name, _, value = text.partition("=")
+        self["definitions"][name] = value
+
+    opt_D = opt_define
+
+    def opt_imq_option(self, text: str) -> None:
+        """A property, name=value, above all others of an instance of Open Message Queue."""
+        name, _, value = text.partition("=")
+        self["imq-options"][name] = value
+
+    def opt_imq_reset(self, text: str) -> None:
+        """messages or durables: such an instance forgets them at this start."""
+        self["imq-resets"].append(text)
 
     def postOptions(self) -> None:
         if (self["config"] is None) == (self["instance"] is None):
@@ -89,7 +121,7 @@ class BrokerService(Service):
         announce: Callable[[Broker], None],
         twistd_options: Mapping[str, Any] | None = None,
     ) -> None:
-        self.broker = Broker(settings, reactor, self._failed, self._stop_wanted, lambda: self._announce(self.broker))
+        self.broker = Broker(settings, reactor, self._failed, self._stop_wanted, lambda: self._announce(self.broker), self._restart_wanted)
         self._reactor = reactor
         self._etc = etc
         self._allow_kill = allow_kill
@@ -144,6 +176,11 @@ class BrokerService(Service):
     def _stop_wanted(self) -> None:
         self._reactor.stop()
 
+    def _restart_wanted(self) -> None:
+        """Stop in order; then the process begins anew, with the same arguments and the same process id."""
+        self._reactor.addSystemEventTrigger("after", "shutdown", _begin_anew)
+        self._reactor.stop()
+
     def _cut_short_by_signals(self) -> None:
         """A stop may take long while messages move to another broker: the next signal ends that."""
         with contextlib.suppress(ValueError):  # not the main thread, which has the signals
@@ -168,12 +205,30 @@ class BrokerService(Service):
         os._exit(1)
 
 
+def _begin_anew() -> None:
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os.execv(sys.executable, arguments_again(sys.orig_argv))
+
+
+def arguments_again(arguments: Sequence[str]) -> list[str]:
+    """The arguments of this process without what is to be done once, each of which stands before its value."""
+    found: list[str] = []
+    skipped = False
+    for argument in arguments:
+        if not skipped and argument not in _ONCE:
+            found.append(argument)
+        skipped = not skipped and argument in _ONCE
+    return found
+
+
 def makeService(options: Options) -> BrokerService:
     """The entry point for twistd.  A configuration that cannot be used ends the process with one sentence per problem."""
     try:
         files = property_files(options["properties"])
         if options["instance"] is not None:
-            settings = settings_from_instance(Path(options["instance"]).absolute(), files, os.environ, broker_xml=options["broker"])
+            folder = Path(options["instance"]).absolute()
+            settings = settings_from_instance(folder, files, os.environ, options["definitions"], options["broker"], imq_start(options))
         else:
             settings = settings_from_file(Path(options["config"]), Path(options["data"] or "."), files, os.environ)
     except (ConfigurationError, OSError) as error:
@@ -182,6 +237,24 @@ def makeService(options: Options) -> BrokerService:
     reactor = import_reactor(settings.configuration)
     etc = settings.etc if options["instance"] is not None else None
     return BrokerService(settings, reactor, etc, bool(options["allow-kill"]), announce, options.parent)
+
+
+def imq_start(options: Options) -> ImqStart | None:
+    """How an instance of Open Message Queue is started; None where no option is about that."""
+    definitions = {name: value for name, value in options["definitions"].items() if name.startswith(PREFIX)}
+    names = ("imq-options", "imq-resets", "imq-installation", "imq-backup", "imq-restore")
+    if not definitions and not any(options[name] for name in names):
+        return None
+    from mqbroker.config.imq.instance import ImqStart  # few brokers are such instances
+
+    return ImqStart(
+        definitions,
+        options["imq-options"],
+        options["imq-installation"],
+        tuple(options["imq-resets"]),
+        options["imq-backup"],
+        options["imq-restore"],
+    )
 
 
 def import_reactor(configuration: Configuration) -> Any:

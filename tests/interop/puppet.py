@@ -71,7 +71,7 @@ class Puppet:
         """Give a command without waiting; returns what :meth:`end` takes."""
         number = next(self._numbers)
         self._answers[number] = queue.Queue()
-        for reference in {"on", "like", "load"} & values.keys():
+        for reference in {"on", "like", "load", "within"} & values.keys():
             values[reference] = f"{self._prefix}{values[reference]}"
         words = [
             str(number),
@@ -113,6 +113,7 @@ class Puppet:
         self.do("send", f"send-{on}", on=on, to=to, count=count, **values)
 
     def consume(self, name: str, on: str, source: str, **values: object) -> None:
+        """Open a consumer in a session of its own, or in the one named ``within``."""
         self.do("consume", name, **{"on": on, "from": source}, **values)
 
     def take(self, name: str, count: int, ms: int = 5000) -> list[int]:

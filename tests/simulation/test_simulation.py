@@ -54,7 +54,7 @@ class SimulationTests(unittest.TestCase):
         gone = Plant("mqbroker.storage.tickets:Tickets.gone", "", "", ())
         changed = Plant("mqbroker.storage.tickets:Tickets.when_synced", "no such text", "", ())
         for plant in (gone, changed):
-            with mock.patch.dict(plants.PLANTS, {"moved": plant}), self.assertRaises(PlantError), planted("moved"):
+            with mock.patch.dict(plants.RUN_PLANTS, {"moved": plant}), self.assertRaises(PlantError), planted("moved"):
                 pass
 
     def test_the_report_of_a_failure_tells_how_to_replay_it(self) -> None:

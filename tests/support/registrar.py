@@ -12,13 +12,15 @@ from mqclient.errors import MQError
 class SlowRegistrar:
     """Answers at once until ``slow`` is true, and then by :meth:`decide`; ``no`` is the error of all questions that are refused.
 
-    ``agreed`` are the changes that were agreed to, ``owners`` who has which name, ``withdrawn`` what was asked by somebody who has gone.
+    ``agreed`` are the changes that were agreed to, ``made_changes`` those that were made, ``owners`` who has which name, ``withdrawn``
+    what was asked by somebody who has gone.
     """
 
     def __init__(self) -> None:
         self.slow = False
         self.no: MQError | None = None
         self.agreed: list[Change] = []
+        self.made_changes: list[Change] = []
         self.owners: dict[tuple[str, str], str] = {}
         self.withdrawn: list[Change | Reservation] = []
         self.open: dict[Change | Reservation, list[Callable[[], object]]] = {}
@@ -28,11 +30,18 @@ class SlowRegistrar:
         self._ask(change)
         self.agreed.append(change)
 
+    def made(self, change: Change) -> None:
+        assert self.agreed[-1] == change
+        self.made_changes.append(change)
+
     def reserve(self, reservation: Reservation) -> bool:
         key = (reservation.kind, reservation.name)
         if key not in self.owners:
             self._ask(reservation)
         return self.owners.setdefault(key, reservation.holder) == reservation.holder
+
+    def hold(self, reservation: Reservation) -> None:
+        self.owners.setdefault((reservation.kind, reservation.name), reservation.holder)
 
     def release(self, reservation: Reservation) -> None:
         key = (reservation.kind, reservation.name)

@@ -7,8 +7,9 @@ from pathlib import Path
 from twisted.python.usage import UsageError
 from twisted.trial.unittest import SynchronousTestCase
 
+from mqbroker.config.imq.instance import ImqStart
 from mqbroker.config.model.configuration import Configuration
-from mqbroker.tap import Options, set_folders
+from mqbroker.tap import Options, arguments_again, imq_start, set_folders
 
 
 class OptionsTests(SynchronousTestCase):
@@ -18,6 +19,29 @@ class OptionsTests(SynchronousTestCase):
 
     def test_the_usage_line_names_the_command_once(self) -> None:
         self.assertEqual(Options().getSynopsis().count("mqbroker"), 0)
+
+
+class ImqTests(SynchronousTestCase):
+    def start(self, *arguments: str) -> ImqStart | None:
+        options = Options()
+        options.parseOptions(["--instance", "i", *arguments])
+        return imq_start(options)
+
+    def test_without_such_options_the_folder_decides(self) -> None:
+        self.assertIsNone(self.start())
+        self.assertIsNone(self.start("--define", "name=value"))
+
+    def test_definitions_and_options_are_properties(self) -> None:
+        start = self.start("-D", "imq.a=b=c", "-Dother=1", "--imq-option", "imq.d=e", "--imq-installation", "/f")
+        self.assertEqual(start, ImqStart({"imq.a": "b=c"}, {"imq.d": "e"}, "/f"))
+
+    def test_what_is_done_once(self) -> None:
+        start = self.start("--imq-reset", "messages", "--imq-reset", "durables", "--imq-backup", "/b", "--imq-restore", "/r")
+        self.assertEqual(start, ImqStart(resets=("messages", "durables"), backup="/b", restore="/r"))
+
+    def test_a_process_that_begins_anew_does_not_do_it_again(self) -> None:
+        once = ["--imq-reset", "messages", "--imq-backup", "--imq-restore"]
+        self.assertEqual(arguments_again(["python", "-m", "m", *once, "--imq-option", "a=b"]), ["python", "-m", "m", "--imq-option", "a=b"])
 
 
 class FolderTests(SynchronousTestCase):

@@ -15,6 +15,7 @@ ALLOWED = {
     ("mqbroker/messaging/queues/groups.py", "consumer"): "a choice names a consumer",
     ("mqbroker/messaging/queues/non_destructive.py", "consumer"): "a reference knows who has it",
     ("mqbroker/messaging/queues/queue.py", "consumer"): "the same",
+    ("mqbroker/imq/delivery/remote_queue.py", "consumer"): "the same",
     ("mqbroker/messaging/queues/paging.py", "paging"): "an account pages for a while",
     ("mqbroker/messaging/queues/paging.py", "listener"): "a folder of pages tells whoever pages, as long as the address does",
     ("mqbroker/messaging/delivery/redistribution.py", "redistributor"): "a queue gives messages away as long as others want them",

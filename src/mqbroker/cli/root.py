@@ -27,6 +27,7 @@ root = LazyGroup(
         "address": ("mqbroker.cli.root:address", "Create, change, delete and list addresses."),
         "reader": ("mqbroker.cli.root:reader", "List and remove the readers of queues."),
         "cluster": ("mqbroker.cli.cluster.cluster:cluster", "Show members, links and backlog of a cluster, or draw them."),
+        "imq": ("mqbroker.cli.imq.group:imq", "Run and manage brokers with the words of Open Message Queue."),
         "demo": ("mqbroker.cli.root:demo", "Show on this machine what a cluster or a pair does."),
         "activation": ("mqbroker.cli.root:activation", "Show and set what the copy of a replicated node knows of the others."),
         "check": ("mqbroker.cli.root:check", "Check a node, a queue, a configuration file or its high availability."),

@@ -5,28 +5,20 @@ Source: the Artemis manual, chapter "Clusters"; ``protocol-spec/``, chapter "Clu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from twisted.logger import Logger
 
-from mqbroker.cluster.grouping.grouping import GroupingHandler, GroupingLink
 from mqbroker.cluster.links.contact import Contact
 from mqbroker.cluster.membership.link_metrics import show
+from mqbroker.cluster.membership.load import Loads
 from mqbroker.cluster.membership.locators import MemberLocators
-from mqbroker.cluster.membership.member import Link, Member
+from mqbroker.cluster.membership.member import Member
 from mqbroker.cluster.membership.scanner import Scanner
-from mqbroker.cluster.membership.store_and_forward import store_and_forward_bridge
 from mqbroker.cluster.membership.topology import ClusterTopology
 from mqbroker.cluster.membership.twins import Twins
-from mqbroker.cluster.remote_queues.flow import Flow, FlowSettings
-from mqbroker.cluster.remote_queues.interests import Interests
-from mqbroker.cluster.remote_queues.listening import NotificationRequest
-from mqbroker.cluster.remote_queues.rerouting import Rerouting
-from mqbroker.cluster.remote_queues.ways import Ways
 from mqbroker.config.model.cluster import ClusterConnectionConfiguration
-from mqbroker.config.model.internal_names import store_and_forward_end, store_and_forward_prefix
-from mqbroker.messaging.routing.remote import LoadBalancing, RemoteBinding
 from mqbroker.server.transport.cluster_channel import ClusterCredentials
 from mqclient.core.connection.connection import describe
 from mqclient.core.runtime import Runtime
@@ -44,16 +36,12 @@ log = Logger(namespace="mqbroker.cluster")
 _LOCAL_PARAMETERS = frozenset(("localAddress", "localPort"))
 
 
-MakeLink = Callable[["ClusterConnection", Member], Link]
-"""Makes the bridge to a member; the bridge tells the member when its state changes."""
-
-
 class ClusterConnection:
     """The part of this broker in one cluster, from its announcement to its end; management may stop and start it.
 
     ``own_connector`` leads other brokers to this one.  ``static`` are connectors of other brokers, ``discovery`` finds such connectors;
     with neither this broker opens no links, but others may open theirs.  ``members`` are the other members by node id, in the order in
-    which they became known.
+    which they became known, and ``loads`` makes what their links carry.
     """
 
     def __init__(
@@ -64,11 +52,7 @@ class ClusterConnection:
         static: Sequence[TransportConfiguration] | None,
         discovery: DiscoveryGroup | None,
         runtime: Runtime,
-        *,
-        ways: Ways,
-        consumer_appeared: Callable[[RemoteBinding], object],
-        make_link: MakeLink = store_and_forward_bridge,
-        grouping: GroupingHandler | None = None,
+        loads: Loads,
     ) -> None:
         options = server.configuration
         self.configuration = configuration
@@ -84,34 +68,21 @@ class ClusterConnection:
         scale_down = options.scale_down if options.colocated is None else options.colocated.scale_down
         self.scale_down_group = None if scale_down is None else scale_down.group_name
         """Brokers of the same group give each other their messages when they leave."""
-        self.topology = ClusterTopology(server.node_id, server.clock)
+        self.topology = ClusterTopology(server.node_id, server.clock, stand_ins=loads.stand_ins)
         credentials = ClusterCredentials(options.cluster_user, options.cluster_password)
         self.locators = MemberLocators(configuration, runtime, credentials, self.topology, own_connector)
         self.twins = Twins(runtime, server.node_id, self.locators.separate, self.topology.clear_rival)
         self.topology.contested.subscribe(self.twins.suspect)
         self.members: dict[str, Member] = {}
-        self.prefix = store_and_forward_prefix(options.internal_naming_prefix)
-        self.interests = Interests(
-            configuration.address,
-            configuration.max_hops,
-            options.management_notification_address,
-            (self.prefix, options.management_address),
-        )
         self.running = False
         self._static = static
+        self._parted: dict[str, int] = {}
+        """The members that there is to be no link to, by node id: the announcement up to which that holds."""
         self._discovery = discovery
-        self._ways = ways
-        self._make_link = make_link
-        self._grouping = grouping
-        self._consumer_appeared = consumer_appeared
-        self._flow_settings = FlowSettings(server.node_id, self.interests, LoadBalancing(configuration.message_load_balancing))
-        self._left_over: dict[str, Flow] = {}
-        """By node id: the queues of the members from before this cluster connection was stopped."""
+        self.loads = loads
         self._stopping: list[Any] = []
         self._shown: dict[str, Callable[[], None]] = {}
         """By node id: the function that removes the metrics of the member."""
-        self.reroutings: dict[str, Rerouting] = {}
-        """By node id of a member that has scaled down: the work on the messages that waited for it."""
         self.contact = Contact(runtime, self.places, self.locators.announcing, self._pauses(), self._contact_made)
         self.scanner = Scanner(self, self.locators.silent, configuration.topology_scanner_attempts, configuration.retry_interval)
 
@@ -157,8 +128,7 @@ class ClusterConnection:
             self._discovery.listeners.remove(self._discovered)
             self._discovery.rival_listeners.remove(self._rival_discovered)
         self.contact.stop()
-        for node_id in list(self.reroutings):
-            self._end_rerouting(node_id)
+        self.loads.stop()
         self._stopping.clear()
         for member in list(self.members.values()):
             member.stop()
@@ -198,17 +168,6 @@ class ClusterConnection:
             found.append("a place that was discovered, and has not answered")
         return found
 
-    def notification_request(self) -> NotificationRequest:
-        """The notifications that this broker asks members for."""
-        options = self.server.configuration
-        return NotificationRequest(
-            options.name,
-            options.management_notification_address,
-            options.management_address,
-            self.configuration.address,
-            self.interests.filter_string(),
-        )
-
     def met(self, factory: SessionFactory) -> None:
         """There is a connection to a broker: the broker is a member, also when it was given up and has not announced itself since."""
         node_id = factory.node_id
@@ -240,28 +199,14 @@ class ClusterConnection:
     def _wants(self, member: TopologyMember) -> bool:
         if member.node_id == self.server.node_id or member.primary is None or not self._opens_links:
             return False
+        if member.unique_event_id <= self._parted.get(member.node_id, -1):
+            return False
         if not self.configuration.allow_direct_connections_only:
             return True
         return any(_comparable(member.primary) == _comparable(connector, _LOCAL_PARAMETERS) for connector in self._static or ())
 
     def _member_appeared(self, announced: TopologyMember) -> None:
-        name = self.prefix + store_and_forward_end(self.name, announced.node_id)
-        queue = self.server.messaging.administration.create_store_and_forward(name)
-        queue.needed_for = f"messages for the member {announced.node_id} of the cluster connection {self.name} wait there"
-        self._end_rerouting(announced.node_id)
-        left_over = self._left_over.pop(announced.node_id, None)
-        if left_over is not None:
-            left_over.end()
-        flow = Flow(
-            self._flow_settings,
-            self._ways,
-            queue,
-            self.server.notifications.send,
-            self._consumer_appeared,
-            lambda text: self.server.reasons.warn(f"{announced.node_id}:", f"cluster connection {self.name}: {text}"),
-            None if self._grouping is None else GroupingLink(self._grouping, announced.node_id),
-        )
-        member = Member(self, announced, queue, flow, lambda owner: self._make_link(self, owner))
+        member = Member(self, announced, self.loads.load(self, announced))
         self.members[announced.node_id] = member
         self._shown[announced.node_id] = show(self.server.gauges, self.name, member)
         log.info(
@@ -272,6 +217,31 @@ class ClusterConnection:
         )
         member.start()
 
+    def part(self, node_id: str) -> None:
+        """Close the link to a member, and make no other one until the member announces itself anew, as after its next start."""
+        announced, member = self.topology.get(node_id), self.members.get(node_id)
+        if announced is not None:
+            self._parted[node_id] = announced.unique_event_id
+        if member is not None:
+            self.turn.run(member.stop)
+
+    def change_static(self, static: Sequence[TransportConfiguration]) -> None:
+        """Other members are at these places from now on; what is elsewhere is a member no more."""
+        self._static = list(static)
+        self._parted.clear()
+        places = {place(connector) for connector in static}
+        for announced in list(self.topology):
+            if announced.node_id == self.node_id:
+                continue
+            if any(place(connector) in places for connector in announced.connectors):
+                self._topology_changed(announced, True)
+            else:
+                self.part(announced.node_id)
+                self.turn.run(self.topology.lost, announced.node_id)
+        if self.running:
+            self.contact.connectors_changed()
+            self.scanner.look()
+
     def member_up(self, member: TopologyMember) -> None:
         self.topology.found_again(member)
         self.scanner.look()
@@ -280,46 +250,14 @@ class ClusterConnection:
         if self.members.get(member.node_id) is member:
             del self.members[member.node_id]
             self._shown.pop(member.node_id)()
+        member.load.forgotten(self.running)
         if self.running:
-            member.store_and_forward.needed_for = None
             self.scanner.look()
-        else:
-            self._left_over[member.node_id] = member.flow
 
     def link_stopping(self, stopped: Any) -> None:
         """The bridge of a member is being stopped; ``stopped`` completes when the bridge has stopped."""
         if not self.running:
             self._stopping.append(stopped)
-
-    def move_messages(self, member: Member, target_node_id: str) -> None:
-        """Move the messages that wait for a member that has scaled down to the broker that took over its queues."""
-        log.info(
-            "cluster connection {name}: {count} messages wait for {node}, which has scaled down to {target}",
-            name=self.name,
-            count=member.store_and_forward.message_count,
-            node=member.node_id,
-            target=target_node_id,
-        )
-        self.topology.scaled_down(member.node_id)
-        node_id = member.node_id
-        rerouting = self.reroutings[node_id] = Rerouting(
-            self.server.messaging,
-            member.store_and_forward,
-            member.flow.bindings.values(),
-            target_node_id,
-            lambda: self.reroutings.pop(node_id),
-        )
-        rerouting.start()
-
-    def _end_rerouting(self, node_id: str) -> None:
-        rerouting = self.reroutings.pop(node_id, None)
-        if rerouting is not None:
-            rerouting.stop()
-
-    @property
-    def bindings(self) -> Mapping[str, RemoteBinding]:
-        """The remote bindings that the members have told of, by cluster name."""
-        return {name: binding for member in self.members.values() for name, binding in member.flow.bindings.items()}
 
     # --- for management
 
@@ -330,7 +268,7 @@ class ClusterConnection:
     def remote_bindings(self) -> Iterator[dict[str, Any]]:
         """The queues that other members have made known."""
         for member in self.members.values():
-            for row in member.flow.describe():
+            for row in member.load.rows():
                 yield {**row, "link": member.node_id}
 
 

@@ -14,9 +14,10 @@ from mqbroker.messaging.message.memory import MEMORY_PER_REFERENCE, AddressMemor
 from mqbroker.messaging.message.message import MEMORY_PER_MESSAGE
 from mqbroker.messaging.ports import Clock, PagePlace, Store, StoreBatch
 from mqbroker.messaging.queues.address import Address
+from mqbroker.messaging.queues.elsewhere import Elsewhere
 from mqbroker.messaging.queues.paging import Paging
 from mqbroker.messaging.queues.queue import Queue
-from mqbroker.messaging.queues.references import Loan, Reference
+from mqbroker.messaging.queues.references import Loan, Reference, RemoteReference
 from mqbroker.messaging.routing.awaited import AwaitedQueues
 from mqbroker.messaging.routing.diverts import Divert
 from mqbroker.messaging.routing.duplicates import DuplicateIdCache
@@ -130,6 +131,8 @@ class MessagingCore:
         store.overfull.subscribe(self.global_memory.set_store_full)
         self.paging = Paging(self)
         self.observers: list[Observer] = []
+        self.elsewhere: Elsewhere | None = None
+        """The messages of other brokers that consumers here may get; None where there are none."""
         self.consumers_changed: Event[Queue, bool] = Event()
         """A consumer of a queue has come (True) or gone, while there are queues of other brokers."""
         self.settings_changed: Event[()] = Event()
@@ -151,6 +154,10 @@ class MessagingCore:
         self._caches: dict[str, DuplicateIdCache] = {}
         self._stray_caches: dict[str, None] = {}
         """Names of caches that belong to no address, oldest first."""
+
+    def look_elsewhere(self, elsewhere: Elsewhere) -> None:
+        """Consumers here may get messages of other brokers from now on."""
+        self.elsewhere = elsewhere
 
     def settings_of(self, name: str, temporary: bool = False) -> AddressSettings:
         """The settings that hold for an address of this name."""
@@ -284,6 +291,8 @@ class MessagingCore:
 
     def consumer_changed(self, queue: Queue, came: bool) -> None:
         """A consumer of a queue has come or gone."""
+        if self.elsewhere is not None:
+            self.elsewhere.consumers_changed(queue)
         if self.routing.clustered:
             self.routing.consumers_changed(queue)
             self.consumers_changed(queue, came)
@@ -300,7 +309,7 @@ def _owner(name: str) -> str:
 
 def is_stored(reference: Reference) -> bool:
     """Does the store know this reference?  All that come from pages it knows, and no loan."""
-    if reference.__class__ is Loan:
+    if reference.__class__ is Loan or reference.__class__ is RemoteReference:
         return False
     message = reference.message
     return (message.durable and reference.queue.definition.durable) or message.store_state.__class__ is PagePlace

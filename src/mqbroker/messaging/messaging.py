@@ -133,8 +133,7 @@ class Messaging:
             if address is None:
                 self.definitions.create_address(configuration.name, types)
             else:
-                address.auto_created = False
-                self.definitions.update_address(address, types | {queue.definition.routing_type for queue in address.queues})
+                self.definitions.claim_address(address, types | {queue.definition.routing_type for queue in address.queues})
             kinds = ",".join(ROUTING_TYPE_NAMES[each] for each in sorted(types))
             tell(f"AMQ221080: Deploying address {configuration.name} supporting [{kinds}]")
             for queue in configuration.queues:

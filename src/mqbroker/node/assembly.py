@@ -26,9 +26,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mqbroker.cluster.grouping.grouping import GroupingHandler
+    from mqbroker.config.model.home_cluster import HomeCluster
+    from mqbroker.messaging.administration.registrar import Registrar
     from mqbroker.messaging.core import MessagingCore
     from mqbroker.messaging.message.message import Message
     from mqbroker.node.clustering import Clustering
+    from mqbroker.node.homes import HomeFiles
     from mqbroker.node.retirement import Retirement
     from mqbroker.server.management.service import ManagementService
     from mqbroker.server.session_state import SessionState
@@ -57,6 +60,7 @@ class ActiveBroker:
         self.store = store
         self.messages_recovered = len(recovered.messages)
         self._parts = parts
+        self._stop_wanted = stop_wanted
         self._kept: Mapping[tuple[str, str], str] = dict(recovered.settings)
         self._audit = AuditLog()
         self._management: ManagementService | None = None
@@ -72,7 +76,9 @@ class ActiveBroker:
             parts.random,
             memory_default=parts.memory_default,
             disk_space=lambda: parts.disk_space(written_folders(settings)),
-            registrar=parts.registrar,
+            registrar=self._home_registrar(configuration.home_cluster)
+            if configuration.home_cluster and configuration.cluster_connections
+            else parts.registrar,
             make_grouping=self._make_grouping,
         )
         activation = parts.activation
@@ -101,7 +107,24 @@ class ActiveBroker:
         from mqbroker.node.clustering import Clustering
 
         runtime, folder = self._parts.make_runtime(), self.settings.etc or self.settings.base
-        return Clustering(self.server, runtime, folder, self._kept, self._grouping)
+        clustering = Clustering(self.server, runtime, folder, self._kept, self._grouping, self._home_files())
+        if clustering.homes is not None:
+            clustering.homes.register(self.registry)
+        return clustering
+
+    def _home_files(self) -> HomeFiles | None:
+        if self.settings.imq is None:
+            return None
+        from mqbroker.node.homes import HomeFiles
+
+        return HomeFiles(self.settings.imq, self._parts.read_file, self._parts.write_file)
+
+    @staticmethod
+    def _home_registrar(cluster: HomeCluster) -> Registrar:
+        from mqbroker.imq.definitions.auto_creation import AutoCreation
+        from mqbroker.imq.definitions.registrar import HomeRegistrar
+
+        return HomeRegistrar(AutoCreation(cluster.autocreate_queue, cluster.autocreate_topic))
 
     def _make_grouping(self, core: MessagingCore) -> GroupingHandler:
         from mqbroker.node.grouping import make_grouping
@@ -120,6 +143,10 @@ class ActiveBroker:
         from mqbroker.server.management.service import ManagementService
 
         register_controls(self.registry, self.server, self._parts.version, self.disk_usage, lambda: self.listeners.acceptors)
+        if self.settings.imq is not None:
+            from mqbroker.node.imq_controls import register_imq
+
+            register_imq(self.registry, self.server, self.settings.imq, self._parts, self._stop_wanted, self.others)
         self._management = ManagementService(self.server, self.registry, self._audit)
         return self._management
 

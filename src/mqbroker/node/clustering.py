@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from twisted.internet.defer import Deferred, DeferredList
 from twisted.logger import Logger
@@ -17,10 +17,13 @@ from mqbroker.cluster.core_bridge import CoreBridges
 from mqbroker.cluster.grouping.grouping import GroupingHandler
 from mqbroker.cluster.links.connectors import announced_form
 from mqbroker.cluster.manager import ClusterManager
+from mqbroker.cluster.membership.load import Loads
+from mqbroker.cluster.membership.store_and_forward import StoreAndForwardLoads
 from mqbroker.cluster.remote_queues.flow import tell_consumers
 from mqbroker.cluster.remote_queues.ways import Ways
 from mqbroker.config.model.cluster import ClusterConnectionConfiguration, ScaleDownConfiguration
 from mqbroker.config.model.configuration import Configuration
+from mqbroker.config.model.home_cluster import HomeCluster
 from mqbroker.ha.places import members_after
 from mqbroker.ha.scale_down import ScaleDown
 from mqbroker.messaging.routing.remote import RemoteBinding
@@ -32,6 +35,9 @@ from mqclient.core.runtime import Runtime
 from mqclient.core.settings import LocatorSettings
 from mqclient.protocol.topology import same_place
 from mqclient.wire.primitives import TransportConfiguration
+
+if TYPE_CHECKING:
+    from mqbroker.node.homes import HomeFiles, Homes
 
 STOP_SECONDS = 10.0
 """How long a stop waits for answers of other brokers; messages without an answer are kept, and go again after the next start."""
@@ -45,13 +51,20 @@ log = Logger(namespace="mqbroker.cluster")
 class Clustering:
     """The links of one broker to other brokers.
 
-    ``etc`` is the folder of the stack files of JGroups, ``kept`` the settings of management from the store, by kind and name.
+    ``etc`` is the folder of the stack files of JGroups, ``kept`` the settings of management from the store, by kind and name.  ``files``
+    are those of an instance of Open Message Queue.
 
     ``grouping`` is the handler by which messaging routes.  Raises ValueError for names that are not there.
     """
 
     def __init__(
-        self, server: Server, runtime: Runtime, etc: Path, kept: Mapping[tuple[str, str], str], grouping: GroupingHandler | None = None
+        self,
+        server: Server,
+        runtime: Runtime,
+        etc: Path,
+        kept: Mapping[tuple[str, str], str],
+        grouping: GroupingHandler | None = None,
+        files: HomeFiles | None = None,
     ) -> None:
         configuration = server.configuration
         self.grouping = grouping
@@ -65,10 +78,22 @@ class Clustering:
         """Functions that end the subscriptions and gauges of the grouping handler."""
         self._leaving: Deferred[Any] | None = None
         """Completes when all links are closed; None before :meth:`stop`."""
+        self.homes = self._make_homes(configuration.home_cluster, kept, files) if configuration.home_cluster is not None else None
         self.manager = self._make_manager(configuration) if configuration.cluster_connections else None
         self.scale_down: ScaleDown | None = None
         if configuration.scale_down is not None and configuration.scale_down.enabled and not configuration.gives_away:
             self.scale_down_to(configuration.scale_down)
+
+    def _make_homes(self, settings: HomeCluster, kept: Mapping[tuple[str, str], str], files: HomeFiles | None) -> Homes:
+        from mqbroker.node.homes import Homes
+
+        return Homes(self._server, self._runtime, settings, kept, lambda: self.connection_of_homes, files)
+
+    @property
+    def connection_of_homes(self) -> ClusterConnection:
+        """The cluster connection of a home broker."""
+        assert self.manager is not None
+        return self.manager.default
 
     def _make_manager(self, configuration: Configuration) -> ClusterManager:
         messaging, send = self._server.messaging, self._server.notifications.send
@@ -78,9 +103,15 @@ class Clustering:
             messaging.redistribution.consumer_appeared(binding)
 
         ways = Ways(messaging.core, in_use)
-        connections = [self._cluster_connection(each, ways) for each in configuration.cluster_connections]
+        appeared = messaging.redistribution.consumer_appeared
+        configurations = configuration.cluster_connections
+        if self.homes is not None:
+            # One cluster model per broker: the configuration has the one connection of the home cluster.
+            return ClusterManager(self._server, [self._cluster_connection(each, self.homes.loads) for each in configurations], ways)
+        loads = [StoreAndForwardLoads(self._server, each, ways, appeared, grouping=self.grouping) for each in configurations]
+        connections = [self._cluster_connection(each, load) for each, load in zip(configurations, loads, strict=True)]
         handler = configuration.grouping_handler
-        if handler is not None and not any(each.interests.cover(handler.address) for each in connections):
+        if handler is not None and not any(each.interests.cover(handler.address) for each in loads):
             log.warn(
                 "grouping-handler {name}: no cluster connection shares its address, {address!r}: other brokers do not hear its decisions. "
                 "Expected an address that begins as the <address> of a cluster connection says",
@@ -89,7 +120,7 @@ class Clustering:
             )
         return ClusterManager(self._server, connections, ways)
 
-    def _cluster_connection(self, configuration: ClusterConnectionConfiguration, ways: Ways) -> ClusterConnection:
+    def _cluster_connection(self, configuration: ClusterConnectionConfiguration, loads: Loads) -> ClusterConnection:
         owner = f"cluster-connection {configuration.name}"
         static: list[TransportConfiguration] | None = None
         if configuration.static_connectors is not None:
@@ -106,9 +137,7 @@ class Clustering:
             static,
             discovery,
             self._runtime,
-            ways=ways,
-            consumer_appeared=self._server.messaging.redistribution.consumer_appeared,
-            grouping=self.grouping,
+            loads,
         )
 
     def scale_down_to(self, configuration: ScaleDownConfiguration) -> None:
@@ -155,6 +184,8 @@ class Clustering:
         if self.grouping is not None:
             self._following = follow(self.grouping, self._server)
             self.grouping.start()
+        if self.homes is not None:
+            self.homes.start()
         if self.manager is not None:
             self.manager.start()
         self.groups.announce()
@@ -171,6 +202,8 @@ class Clustering:
         waiting: list[Deferred[Any]] = [self.bridges.stop()]
         if self.manager is not None:
             waiting.append(self.manager.stop())
+        if self.homes is not None:
+            self.homes.stop()
         left: Deferred[None] = Deferred()
 
         def done(result: object = None) -> None:

@@ -112,6 +112,7 @@ class Parts:
     ``global-max-size`` in bytes of a configuration without one.  ``loop_lag_ms`` tells how long the event loop let others wait; None =
     nobody watches it.  ``network`` watches the network; None = the configuration does not ask for that.  ``database`` is the one in which
     messages are kept; None = in files.  ``colocation`` tells of backups of other brokers in this process, and of the own one elsewhere.
+    ``restart`` stops this broker in order, and begins it again with its files as they are then; None = nobody can.
     """
 
     clock: Clock
@@ -136,3 +137,4 @@ class Parts:
     network: NetworkWatch | None = None
     database: Database | None = None
     colocation: Callable[[], ColocatedFigures | None] = lambda: None
+    restart: Callable[[], object] | None = None

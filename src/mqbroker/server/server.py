@@ -95,7 +95,7 @@ class Server(ServerState):
         """A problem in one line; None when clients can be served."""
         if not self.started:
             return "the broker is not active"
-        return self.others.problem()
+        return self.admission.reason or self.others.problem()
 
     # --- connections
 

@@ -8,6 +8,7 @@ from twisted.logger import Logger
 
 from mqbroker.server.observation.gauges import Gauges
 from mqbroker.server.observation.notifications import Notifications
+from mqbroker.server.security.admission import Admission
 from mqbroker.server.transport.departing import DepartingQueues
 from mqbroker.server.transport.limits import ConnectionLimits, ResourceLimits
 from mqbroker.server.transport.liveness import CONNECTION_TTL_MS
@@ -42,6 +43,7 @@ class ServerState:
         self.clock = clock
         self.messaging = messaging
         self.security = security
+        self.admission = Admission(security, configuration.management_address)
         self.version = VERSION_MAX
         self.turn = messaging.core.turn
         self.frame_size_max = FRAME_SIZE_MAX

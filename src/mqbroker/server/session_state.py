@@ -14,6 +14,7 @@ from mqclient.wire.frames import frame
 from mqclient.wire.packets import ExceptionResponse, NullResponse, Packet, PacketsConfirmed, encode_packet
 
 if TYPE_CHECKING:
+    from mqbroker.messaging.queues.elsewhere import Confirmation
     from mqbroker.messaging.turns.undecided import Undecided
     from mqbroker.server.security.security import Subject
     from mqbroker.server.server_state import ServerState
@@ -108,6 +109,16 @@ class SessionState(ConnectionSession):
     def reply_error(self, error: MQError, correlation_id: int | None = None) -> None:
         """Answer with an EXCEPTION; ``correlation_id`` is None for a request without one."""
         self.reply(ExceptionResponse(error.code, str(error), correlation_id))
+
+    def reply_confirmed(self, confirmation: Confirmation, ticket: int) -> None:
+        """Answer an acknowledgement as ``confirmation`` says then, once the work up to ``ticket`` is durable."""
+        size, self._counted_size = self._counted_size, 0
+        self.context.run(ticket, self._send_confirmed, confirmation, size)
+
+    def _send_confirmed(self, confirmation: Confirmation, counted_size: int) -> None:
+        failure = confirmation.failure
+        answer = NullResponse(-1) if failure is None else ExceptionResponse(failure.code, str(failure), None)
+        self._send_reply(answer, counted_size)
 
     def send(self, packet: Packet) -> None:
         """Send a packet on this session's channel now."""

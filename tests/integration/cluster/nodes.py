@@ -20,8 +20,10 @@ from twisted.trial.unittest import TestCase
 import mqclient.twisted
 from mqbroker.app import Broker, BrokerSettings
 from mqbroker.cluster.connection import ClusterConnection
+from mqbroker.cluster.membership.store_and_forward import StoreAndForwardLoads
 from mqbroker.config.model.cluster import ClusterConnectionConfiguration
 from mqbroker.config.model.configuration import Configuration
+from mqbroker.messaging.routing.remote import RemoteBinding
 from mqclient.core.api import QueueConfiguration
 from mqclient.core.consuming.consumers import Consumer
 from mqclient.core.session.session import Session
@@ -109,6 +111,13 @@ class Node:
     def cluster(self) -> ClusterConnection:
         assert self.broker.clustering is not None and self.broker.clustering.manager is not None
         return self.broker.clustering.manager.default
+
+    @property
+    def bindings(self) -> dict[str, RemoteBinding]:
+        """The queues that the members have made known, by cluster name."""
+        loads = self.cluster.loads
+        assert isinstance(loads, StoreAndForwardLoads)
+        return dict(loads.bindings)
 
     def start(self) -> Node:
         self.broker = Broker(BrokerSettings(self.configuration, self.folder), reactor)

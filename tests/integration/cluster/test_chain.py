@@ -24,7 +24,7 @@ class ChainTests(ClusterCase):
         await self.queue(await self.session(three), "q")
         consumer = await self.consumer(three, "q")
         await self.until(lambda: one.knows(three, "q", 1), "the far consumer is known")
-        self.assertEqual(one.cluster.bindings[f"q{three.node_id}"].distance, 2)
+        self.assertEqual(one.bindings[f"q{three.node_id}"].distance, 2)
         await self.send(one, "q", ["a", "b", "c"])
         self.assertEqual(await self.receive(consumer, 3), ["a", "b", "c"])
         await self.until(lambda: not one.waiting_for(two) and not two.waiting_for(three), "all was acknowledged")
@@ -42,14 +42,14 @@ class ChainTests(ClusterCase):
         session = await self.session(three)
         await self.queue(session, "q")
         await session.queue_query("q")
-        self.assertEqual((dict(one.cluster.bindings), dict(two.cluster.bindings)), ({}, {}))
+        self.assertEqual((one.bindings, two.bindings), ({}, {}))
 
     async def test_the_far_end_leaves(self) -> None:
         one, two, three = await self.chain(2)
         await self.queue(await self.session(three), "q")
         await self.until(lambda: one.knows(three, "q"), "the far queue is known")
         await three.stop()
-        await self.until(lambda: not one.cluster.bindings and not two.cluster.bindings, "it is forgotten everywhere")
+        await self.until(lambda: not one.bindings and not two.bindings, "it is forgotten everywhere")
         three.start()
         await self.until(lambda: one.knows(three, "q"), "it is known again")
 

@@ -97,7 +97,7 @@ class BalancingTests(ClusterCase):
         for name in ("jms.q", "jms.private.q", "other"):
             await self.queue(await self.session(two), name)
         await self.until(lambda: one.knows(two, "jms.q"), "the queue is known")
-        self.assertEqual(list(one.cluster.bindings), [f"jms.q{two.node_id}"])
+        self.assertEqual(list(one.bindings), [f"jms.q{two.node_id}"])
 
     async def test_removed_queues_are_forgotten(self) -> None:
         one, two = await self.cluster(2)
@@ -105,7 +105,7 @@ class BalancingTests(ClusterCase):
         await self.queue(session, "q")
         await self.until(lambda: one.knows(two, "q"), "the queue is known")
         await session.delete_queue("q")
-        await self.until(lambda: not one.cluster.bindings, "the queue is forgotten")
+        await self.until(lambda: not one.bindings, "the queue is forgotten")
 
     async def test_what_was_there_before_the_link_is_known(self) -> None:
         one, two = self.make(2)
@@ -114,7 +114,7 @@ class BalancingTests(ClusterCase):
         await self.consumer(two, "q")
         one.start()
         await self.until(lambda: one.knows(two, "q", 1), "the queue and its consumer are known")
-        filter = one.cluster.bindings[f"q{two.node_id}"].filter
+        filter = one.bindings[f"q{two.node_id}"].filter
         self.assertEqual(filter.text if filter else None, "a = 1")
 
     async def test_large_messages_arrive_whole(self) -> None:

@@ -18,8 +18,9 @@ from tests.integration.brokers import environment
 from tests.unit.cli.runner import Result, mqbroker
 
 CONFIG = Path(__file__).resolve().parents[3] / "config"
-PORTS = re.compile(r"\b(6161[6-9]|9876|121[0-9]{2}|1[23]88[1-3])\b")
-FILES = ("broker.xml", "zoo.cfg")
+PORTS = re.compile(r"\b(6161[6-9]|767[6-8]|9876|121[0-9]{2}|1[23]88[1-3])\b")
+FILES = ("*/broker.xml", "*/zoo.cfg", "*/etc/broker.xml", "*/props/config.properties", "cluster.properties")
+"""Files of a sample with ports, all of them."""
 START_SECONDS = 90.0
 STOP_SECONDS = 60.0
 
@@ -43,16 +44,16 @@ class SampleCluster:
         self.source = CONFIG / name
         self.folder = folder
         self.output: list[str] = []
-        files = [file for name in FILES for file in self.source.glob(f"*/{name}")]
-        found = sorted({port for file in files for port in PORTS.findall(file.read_text())})
+        files = [file.relative_to(self.source) for pattern in FILES for file in self.source.glob(pattern)]
+        found = sorted({port for file in files for port in PORTS.findall((self.source / file).read_text())})
         tcp = iter(free_ports(len(found), socket.SOCK_STREAM))
         udp = iter(free_ports(1, socket.SOCK_DGRAM))
         self.ports = {port: str(next(udp if port == "9876" else tcp)) for port in found}
-        self.nodes = sorted(file.parent.name for file in self.source.glob("*/broker.xml"))
+        self.nodes = sorted(file.parts[0] for file in files if file.name == "broker.xml")
         copied = folder / "config" / name
         shutil.copytree(self.source, copied)
-        for file in (copied / file.relative_to(self.source) for file in files):
-            file.write_text(self.translated(file.read_text()))
+        for file in files:
+            (copied / file).write_text(self.translated((copied / file).read_text()))
         # As `make run` does it, but for the installation.
         self.process = subprocess.Popen(
             [sys.executable, str(CONFIG / "run_cluster.py"), str(copied)],

@@ -26,7 +26,7 @@ class SampleClusterTests(SynchronousTestCase):
     def follow_the_readme(self, name: str) -> SampleCluster:
         sample = self.start(name)
         sample.await_start()
-        produce, consume = sample.commands()
+        produce, consume, *_ = sample.commands()
         sent = sample.run(produce)
         self.assertEqual(sent.status, 0, sent.err)
         got: list[Result] = []
@@ -64,6 +64,16 @@ class SampleClusterTests(SynchronousTestCase):
 
     def test_discovery(self) -> None:
         self.follow_the_readme("cluster-discovery")
+
+    def test_home_brokers(self) -> None:
+        sample = self.follow_the_readme("imq-master")
+        passfile = sample.folder / "passfile"
+        passfile.write_text("imq.imqcmd.password=any\n")
+        for command in sample.commands()[2:]:
+            shown = sample.run([*command, "-passfile", str(passfile)])
+            self.assertEqual(shown.status, 0, shown.err)
+        self.assertIn("cluster.properties", shown.out)
+        self.assertEqual(sample.stop(), 0, sample.text()[-3000:])
 
     def test_shared_store(self) -> None:
         sample = self.start("ha-shared-store")

@@ -121,7 +121,7 @@ class ThirdBrokerTests(ScaleDownCase):
         await one.stop()
         await self.until(lambda: two.count("sub") == 3, "they have followed")
         self.assertEqual(await self.receive(await self.consumer(two, "sub"), 3), ["a", "b", "c"])
-        self.assertNotIn(member.store_and_forward.name, three.broker.messaging.core.queues)
+        self.assertNotIn(member.load.figures()["queue"], three.broker.messaging.core.queues)
 
     async def test_what_waits_at_the_target_itself(self) -> None:
         one, two = await self.cluster_that_scales_down(2)

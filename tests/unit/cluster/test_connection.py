@@ -9,9 +9,12 @@ from twisted.trial.unittest import SynchronousTestCase
 from mqbroker.cluster import connection as connection_module
 from mqbroker.cluster.connection import ClusterConnection
 from mqbroker.cluster.membership.discovery import DiscoveryGroup
+from mqbroker.cluster.membership.load import LinkedTo, LoadOwner
 from mqbroker.cluster.membership.member import Member
+from mqbroker.cluster.membership.store_and_forward import StoreAndForwardLoad, StoreAndForwardLoads
 from mqbroker.cluster.remote_queues.ways import Ways
 from mqbroker.config.model.cluster import ClusterConnectionConfiguration, DiscoveryGroupConfiguration
+from mqbroker.messaging.queues.queue import Queue
 from mqclient.errors import DisconnectedError
 from mqclient.protocol.connection import DisconnectReceived
 from mqclient.protocol.discovery import encode_announcement
@@ -28,7 +31,7 @@ from tests.unit.server.support import World
 class PlayedLink:
     """A bridge that says what the test wants."""
 
-    def __init__(self, told: Member) -> None:
+    def __init__(self, told: LinkedTo) -> None:
         self.member = told
         self.stopped = False
 
@@ -42,6 +45,12 @@ class PlayedLink:
         return {}
 
 
+def carried(found: Member) -> StoreAndForwardLoad:
+    """What the link to the member carries."""
+    assert isinstance(found.load, StoreAndForwardLoad)
+    return found.load
+
+
 class ConnectionTestCase(SynchronousTestCase):
     def setUp(self) -> None:
         self.clock = FakeClock()
@@ -51,16 +60,19 @@ class ConnectionTestCase(SynchronousTestCase):
         self.static = [connector(2)]
         messaging = self.world.server.messaging
         self.core = messaging.core
+        configuration = ClusterConnectionConfiguration("c", "self")
+        ways = Ways(messaging.core, lambda binding: None)
+        self.loads = StoreAndForwardLoads(
+            self.world.server, configuration, ways, messaging.redistribution.consumer_appeared, make_link=self.make_link
+        )
         self.connection = ClusterConnection(
             self.world.server,
-            ClusterConnectionConfiguration("c", "self"),
+            configuration,
             connector(1),
             self.static,
             None,
             self.runtime,
-            ways=Ways(messaging.core, lambda binding: None),
-            consumer_appeared=messaging.redistribution.consumer_appeared,
-            make_link=self.make_link,
+            self.loads,
         )
         self.connection.start()
 
@@ -68,7 +80,7 @@ class ConnectionTestCase(SynchronousTestCase):
         self.connection.stop()
         self.assertEqual(self.runtime.failures, [])
 
-    def make_link(self, connection: ClusterConnection, told: Member) -> PlayedLink:
+    def make_link(self, connection: LoadOwner, queue: Queue, told: LinkedTo) -> PlayedLink:
         link = self.links[told.node_id] = PlayedLink(told)
         return link
 
@@ -76,8 +88,8 @@ class ConnectionTestCase(SynchronousTestCase):
         """A member is announced, and the link to it comes up."""
         self.connection.topology.up(member(node_id, event_id, 3))
         found = self.connection.members[node_id]
-        found.flow.begin()
-        found.flow.handle(reset())
+        carried(found).flow.begin()
+        carried(found).flow.handle(reset())
         found.started(None)  # type: ignore[arg-type]
         return found
 
@@ -175,3 +187,31 @@ class RivalTests(ConnectionTestCase):
         self.connection.stop()
         hear(encode_announcement(self.world.server.node_id, "rival", [connector(2)]), "10.0.0.1:3001", 1.0)
         self.assertEqual(len(places), 1)
+
+
+class PartingTests(ConnectionTestCase):
+    """Members that there is to be no link to."""
+
+    def test_a_link_that_was_given_up_is_not_made_again_before_the_member_announces_itself_anew(self) -> None:
+        self.appear(PEER, 1)
+        self.connection.part(PEER)
+        self.assertTrue(self.links[PEER].stopped)
+        self.connection.topology.up(member(PEER, 1, 3))
+        self.assertEqual(list(self.connection.members), [])
+        self.connection.topology.up(member(PEER, 2, 3))
+        self.assertEqual(list(self.connection.members), [PEER])
+
+    def test_nothing_is_known_of_a_member_that_is_not_there(self) -> None:
+        self.connection.part(PEER)
+        self.connection.topology.up(member(PEER, 1, 3))
+        self.assertEqual(list(self.connection.members), [PEER])
+
+    def test_other_places_end_links_to_members_elsewhere_and_make_those_that_were_given_up(self) -> None:
+        self.appear(PEER, 1)
+        self.connection.topology.up(member(OTHER, 1, 4))
+        self.connection.part(OTHER)
+        self.connection.change_static([connector(4), connector(5)])
+        self.assertEqual(list(self.connection.members), [OTHER])
+        self.assertEqual([each.node_id for each in self.connection.topology if each.node_id == PEER], [])
+        self.assertEqual(self.connection.unknown_places(), [connector(5)])
+        self.assertTrue(self.links[PEER].stopped)

@@ -14,6 +14,7 @@ from mqbroker.config.model.configuration import Configuration
 from mqbroker.config.parse import load_configuration
 from mqbroker.config.properties.properties import parse_properties
 from mqbroker.lock_managers import make_lock_manager
+from mqbroker.settings import settings_from_instance
 from mqclient.urls import parse_connection_url
 
 CONFIG = Path(__file__).parents[3] / "config"
@@ -22,6 +23,7 @@ PAIR, REPLICATED, SCALE_DOWN, COLOCATED = "ha-shared-store", "ha-replication", "
 LOCKED, COMPETING = ("ha-lock-file", "ha-zookeeper"), "ha-competing"
 HA = (PAIR, REPLICATED, SCALE_DOWN, COLOCATED, *LOCKED, COMPETING)
 LOOPBACK = "127.0.0.1"
+HOMES = "imq-master"
 
 
 class SampleTests(SynchronousTestCase):
@@ -43,8 +45,8 @@ class SampleTests(SynchronousTestCase):
         return {name: self.connection(each).static_connectors for name, each in self.nodes(folder).items()}
 
     def test_every_folder_is_here(self) -> None:
-        found = {path.name for kind in ("cluster", "ha") for path in CONFIG.glob(f"{kind}-*")}
-        self.assertEqual(found, {*FOLDERS, *HA})
+        found = {path.name for kind in ("cluster", "ha", "imq") for path in CONFIG.glob(f"{kind}-*")}
+        self.assertEqual(found, {*FOLDERS, *HA, HOMES})
 
     def test_the_brokers_of_a_folder_fit_each_other(self) -> None:
         for folder in FOLDERS:
@@ -183,6 +185,24 @@ class SampleTests(SynchronousTestCase):
                 for uri in parse_connection_url(url).endpoints:
                     with self.subTest(folder=folder, url=str(uri)):
                         self.assertTrue(uri.port in ports if uri.scheme == "tcp" else (uri.host, uri.port) == ("231.7.7.7", 9876))
+
+    def test_home_brokers_share_a_cluster_file(self) -> None:
+        folders = sorted(path.parents[1] for path in (CONFIG / HOMES).glob("*/etc/broker.xml"))
+        made = {folder.name: settings_from_instance(folder, [], {}) for folder in folders}
+        homes = [each.configuration.home_cluster for each in made.values()]
+        places = tuple(f"{LOOPBACK}:{port}" for port in (7676, 7677, 7678))
+        self.assertEqual(
+            [(home.brokers, home.master, home.address) for home in homes if home], [(places, places[0], own) for own in places]
+        )
+        self.assertEqual(list(made), ["b0", "b1", "b2"])
+        for name, settings in made.items():
+            configuration = settings.configuration
+            self.assertEqual((configuration.name, list(settings.warnings)), (name, []))
+            self.assertEqual({uri.host for uri in [*configuration.acceptors, *configuration.connectors.values()]}, {LOOPBACK})
+        text = (CONFIG / HOMES / "README.md").read_text()
+        self.assertIn(f"$ make run CONFIG=config/{HOMES}\n", text)
+        listed = dict(re.findall(r"(?m)^\| `(\w+)` \| (\d+) \|$", text))
+        self.assertEqual(listed, {name: str(each.configuration.acceptors[0].port) for name, each in made.items()})
 
     def test_the_read_me_names_command_and_ports(self) -> None:
         for folder in (*FOLDERS, *HA):

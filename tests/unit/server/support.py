@@ -82,8 +82,10 @@ class Transport:
 
 
 class World:
-    """An active broker on parts in memory, without links to others.  ``domains`` are the login entries that acceptors may name,
-    ``others`` further parts."""
+    """An active broker on parts in memory, without links to others.
+
+    ``domains`` are the login entries that acceptors may name, ``imq`` the properties of an instance, ``others`` further parts.
+    """
 
     def __init__(
         self,
@@ -94,6 +96,7 @@ class World:
         recovered: Recovered | None = None,
         defer_to_thread: Callable[..., Deferred[Any]] = at_once,
         domains: Mapping[str, Any] | None = None,
+        imq: Any = None,
         **others: Any,
     ) -> None:
         self.configuration = configuration or Configuration(security_enabled=False)
@@ -106,7 +109,7 @@ class World:
         known: dict[str, Any] = {"entropy": self._next_bytes, "defer_to_thread": defer_to_thread, "read_file": lambda path: b""}
         parts = make_parts(self.clock, disk, **(known | others))
         users: Any = [LoginStep("required", Users())]
-        settings = BrokerSettings(self.configuration, Path("/"), users, login_domains=domains or {})
+        settings = BrokerSettings(self.configuration, Path("/"), users, login_domains=domains or {}, imq=imq)
         self.broker = ActiveBroker(settings, parts, self.store, recovered or Recovered(), lambda: None)
         self.messaging = self.broker.messaging
         self.server = self.broker.server

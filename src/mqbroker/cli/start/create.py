@@ -6,7 +6,7 @@ import os
 import shlex
 import socket
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, Final
@@ -312,11 +312,17 @@ def _missing(option: str, text: str, guess: str, options: dict[str, Any], asking
 
 
 def _write(folder: Path, settings: InstanceSettings, verbose: bool) -> None:
+    write_instance(folder, settings.data, instance_files(settings), verbose)
+
+
+def write_instance(folder: Path, data: str, files: Iterable[tuple[str, str, int]], verbose: bool = False) -> None:
+    """Write the folders and ``files`` (path, text, permission bits) of an instance.  Raises CommandError."""
     try:
         for name in ("bin", "etc", "data", "log", "tmp", "lock", "lib"):
-            (Path(folder, settings.data) if name == "data" else folder / name).mkdir(parents=True, exist_ok=True)
-        for name, text, mode in instance_files(settings):
+            (Path(folder, data) if name == "data" else folder / name).mkdir(parents=True, exist_ok=True)
+        for name, text, mode in files:
             path = folder / name
+            path.parent.mkdir(exist_ok=True)
             path.unlink(missing_ok=True)
             descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
             with os.fdopen(descriptor, "w", encoding="utf-8") as file:

@@ -100,8 +100,6 @@ def instance_files(settings: InstanceSettings) -> Iterator[tuple[str, str, int]]
     """Path in the instance, text and permission bits of every file."""
     hashed = hash_password(settings.password, settings.salt)
     yield "etc/broker.xml", _broker_xml(settings), SECRET
-    yield "etc/bootstrap.xml", _bootstrap_xml(settings, hashed), SECRET
-    yield "etc/login.config", _login_config(settings), READABLE
     yield (
         "etc/artemis-users.properties",
         f"# name = password, or name = ENC(hash) of `mqbroker mask --hash`\n{_key(settings.user)} = {hashed}\n",
@@ -112,6 +110,13 @@ def instance_files(settings: InstanceSettings) -> Iterator[tuple[str, str, int]]
         f"# role = users, separated by commas without blanks\n{_key(settings.role)} = {settings.user}\n",
         READABLE,
     )
+    yield from frame_files(settings, hashed)
+
+
+def frame_files(settings: InstanceSettings, hashed: str) -> Iterator[tuple[str, str, int]]:
+    """As :func:`instance_files`, but without broker.xml, users and roles; ``hashed`` is the password of the first user."""
+    yield "etc/bootstrap.xml", _bootstrap_xml(settings, hashed), SECRET
+    yield "etc/login.config", _login_config(settings), READABLE
     yield "etc/artemis.profile", _profile(settings), READABLE
     yield "bin/mqbroker", _start_script(settings), PROGRAM
     yield "bin/artemis", _start_script(settings), PROGRAM

@@ -1,4 +1,4 @@
-"""A bridge: the link that takes the messages of one queue to another broker, made again whenever it is lost."""
+"""A bridge: a link to another broker, made again whenever it is lost; most bridges take the messages of one queue there."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
 from mqbroker.cluster.links.bridge_machine import BridgeData, make_bridge_machine
-from mqbroker.cluster.links.forwarder import Forwarder
 from mqbroker.cluster.links.opening import LINK_SETTINGS, LossListener
 from mqbroker.config.model.cluster import BridgeConfiguration
 from mqbroker.messaging.ports import Cancellable
@@ -75,8 +74,31 @@ class BridgeEvents(Protocol):
         """The attempts are used up."""
 
 
+class Cargo(Protocol):
+    """What a bridge carries over its links, such as a :class:`~mqbroker.cluster.links.forwarder.Forwarder`."""
+
+    def prepare(self, session: Session) -> None:
+        """There is a session; :meth:`attach` follows unless the attempt fails."""
+
+    def attach(self, session: Session) -> None:
+        """Begin to use ``session``, which ends with its connection."""
+
+    def detach(self) -> None:
+        """The session is gone; nothing happens when there was none."""
+
+    def pause(self) -> None: ...
+
+    def resume(self) -> None: ...
+
+    def close_when_settled(self, seconds: float) -> Deferred[None]:
+        """Begin nothing more, wait at most ``seconds`` for the answers that are due, and detach."""
+
+    def figures(self) -> dict[str, Any]:
+        """The cargo in figures, for management."""
+
+
 class Bridge:
-    """Forwards the messages of one queue over a link to another broker, and makes the link again whenever it is lost.
+    """Keeps up a link to another broker for ``cargo``, and makes the link again whenever it is lost.
 
     ``connectors`` gives the places to try, in order, each time that a link is made.  The ``settings`` of the link count: credentials,
     intervals, timeouts, attempts, sizes.  After a loss ``reconnect_attempts_same_node`` attempts go to the lost broker before others are
@@ -91,7 +113,7 @@ class Bridge:
         runtime: Runtime,
         connectors: Callable[[], Sequence[TransportConfiguration]],
         settings: BridgeConfiguration,
-        forwarder: Forwarder,
+        cargo: Cargo,
         events: BridgeEvents,
         *,
         follows: bool = False,
@@ -99,7 +121,7 @@ class Bridge:
         greet: Callable[[Connection], Awaitable[None]] | None = None,
     ) -> None:
         self.name = name
-        self.forwarder = forwarder
+        self.cargo = cargo
         self.state = "stopped"
         """stopped, connecting, started, paused, waiting, stopping or failed."""
         self._runtime = runtime
@@ -134,7 +156,7 @@ class Bridge:
 
         Cancelling the Deferred ends the wait.
         """
-        stopped: Deferred[None] = Deferred(lambda _: self.forwarder.detach())
+        stopped: Deferred[None] = Deferred(lambda _: self.cargo.detach())
         self._stopping.append(stopped)
         self._restart = False
         self._machine.stop()
@@ -153,21 +175,12 @@ class Bridge:
         return self._factory.connector if self._factory is not None else None
 
     def figures(self) -> dict[str, Any]:
-        """The figures of the link for management; ``credits`` are the bytes that the target still accepts, by address."""
-        forwarder, session = self.forwarder, self._session
-        sends = None if session is None else session.encoded_sends
+        """The figures of the link for management."""
         return {
             "link": self.state,
             "target": describe(self._factory.connector) if self._factory is not None else None,
             "retries": self._failures,
-            "messagesForwarded": forwarder.messages_acknowledged + forwarder.pending,
-            "messagesAcknowledged": forwarder.messages_acknowledged,
-            "messagesPending": forwarder.pending,
-            "messagesRefused": forwarder.messages_refused,
-            "bytesAcknowledged": forwarder.bytes_acknowledged,
-            "bytesPending": forwarder.pending_bytes,
-            "credits": {} if sends is None else sends.credits(),
-            "waitsForRoom": sends is not None and not sends.room,
+            **self.cargo.figures(),
         }
 
     # --- effects of the machine
@@ -191,19 +204,19 @@ class Bridge:
         self._failures = 0
         session = self._session
         assert session is not None
-        self.forwarder.attach(session)
+        self.cargo.attach(session)
 
     def hold(self) -> None:
         if self.state == "started":
             self.state = "paused"
         self._paused = True
-        self.forwarder.pause()
+        self.cargo.pause()
 
     def release(self) -> None:
         if self.state == "paused":
             self.state = "started"
         self._paused = False
-        self.forwarder.resume()
+        self.cargo.resume()
 
     def tell_started(self) -> None:
         session, factory = self._session, self._factory
@@ -221,7 +234,7 @@ class Bridge:
     def tell_lost(self, error: MQError) -> None:
         factory, self._factory, self._session = self._factory, None, None
         disconnect = None if factory is None else factory.disconnect
-        self.forwarder.detach()
+        self.cargo.detach()
         if factory is not None and self._locator is not None:
             self._remember(factory, self._locator.topology)  # the backup may have been announced after the link was made
             if self._follows and disconnect is not None:
@@ -237,7 +250,7 @@ class Bridge:
 
     def settle(self) -> None:
         self.state = "stopping"
-        self.forwarder.close_when_settled(STOP_SECONDS).addCallback(lambda _: self._machine.settled())
+        self.cargo.close_when_settled(STOP_SECONDS).addCallback(lambda _: self._machine.settled())
 
     def close_link(self) -> None:
         self._factory = self._session = None
@@ -248,7 +261,7 @@ class Bridge:
         self._established = False
         self._failures = 0
         self._factory = self._session = None
-        self.forwarder.detach()
+        self.cargo.detach()
         stopping, self._stopping = self._stopping, []
         for stopped in stopping:
             stopped.callback(None)
@@ -283,7 +296,7 @@ class Bridge:
         self._locator = locator
         factory = await locator.create_session_factory()
         session = await factory.create_session()
-        session.open_encoded_sends()
+        self.cargo.prepare(session)
         await self._events.connected(factory)
         if number != self._attempt:
             return

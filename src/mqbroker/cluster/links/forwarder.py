@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from twisted.internet.defer import Deferred, succeed
 from twisted.logger import Logger
@@ -105,7 +106,24 @@ class Forwarder:
         """Messages that were sent and are not answered."""
         return len(self._in_flight)
 
+    def figures(self) -> dict[str, Any]:
+        """The figures for management; ``credits`` are the bytes that the target still accepts, by address."""
+        sends = None if self._session is None else self._session.encoded_sends
+        return {
+            "messagesForwarded": self.messages_acknowledged + self.pending,
+            "messagesAcknowledged": self.messages_acknowledged,
+            "messagesPending": self.pending,
+            "messagesRefused": self.messages_refused,
+            "bytesAcknowledged": self.bytes_acknowledged,
+            "bytesPending": self.pending_bytes,
+            "credits": {} if sends is None else sends.credits(),
+            "waitsForRoom": sends is not None and not sends.room,
+        }
+
     # --- the link
+
+    def prepare(self, session: Session) -> None:
+        session.open_encoded_sends()
 
     def attach(self, session: Session) -> None:
         """Begin to forward over ``session``, which must end with its connection."""

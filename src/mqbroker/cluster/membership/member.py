@@ -1,4 +1,4 @@
-"""One other member of a cluster: the link to it, its known queues, and the messages that wait for it."""
+"""One other member of a cluster, and the link to it."""
 
 from __future__ import annotations
 
@@ -8,11 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from twisted.logger import Logger
 
 from mqbroker.cluster.membership.member_machine import MemberData, make_member_machine
-from mqbroker.cluster.remote_queues.flow import Flow
-from mqbroker.cluster.remote_queues.listening import NotificationRequest, listen
-from mqbroker.messaging.queues.queue import Queue
 from mqbroker.messaging.turns.turn import Turn
-from mqclient.core.message import ClientMessage
 from mqclient.errors import MQError, NotConnectedError
 from mqclient.protocol.connection import DisconnectReceived
 from mqclient.protocol.topology import TopologyMember, same_connector
@@ -20,7 +16,7 @@ from mqclient.wire.packets import REASON_SCALE_DOWN
 from mqclient.wire.primitives import TransportConfiguration
 
 if TYPE_CHECKING:
-    from mqbroker.cluster.membership.locators import MemberLocators
+    from mqbroker.cluster.membership.load import Load
     from mqbroker.cluster.membership.topology import ClusterTopology
     from mqbroker.messaging.ports import Cancellable, Clock
     from mqclient.core.factories.factory import SessionFactory
@@ -40,24 +36,12 @@ CONTRADICTION_SECONDS = 2.0
 """How long the link to a member must outlive the news that the member has left before other brokers are told that it is there."""
 
 
-class Link(Protocol):
-    """A bridge to the member."""
-
-    def start(self) -> None: ...
-
-    def stop(self) -> object: ...
-
-    def figures(self) -> dict[str, Any]:
-        """The figures of the link for management."""
-
-
 class MemberOwner(Protocol):
     """The cluster connection, as its members see it."""
 
     clock: Clock
     turn: Turn
     topology: ClusterTopology
-    locators: MemberLocators
 
     def member_up(self, member: TopologyMember) -> None:
         """The link to ``member`` is up again."""
@@ -68,28 +52,16 @@ class MemberOwner(Protocol):
     def link_stopping(self, stopped: object) -> None:
         """The bridge of a member is being stopped; ``stopped`` completes when it has."""
 
-    def move_messages(self, member: Member, target_node_id: str) -> None: ...
-
-    def notification_request(self) -> NotificationRequest: ...
-
 
 class Member:
     """One other member, from its announcement to its end.  ``state`` is one of disconnected, connecting, connected, gone.
 
-    ``make_link`` makes the bridge to the member, whose events come to the :class:`Member`.
+    ``load`` is what the link carries; it makes the link, whose events come to the :class:`Member`.
     """
 
-    def __init__(
-        self,
-        owner: MemberOwner,
-        announced: TopologyMember,
-        store_and_forward: Queue,
-        flow: Flow,
-        make_link: Callable[[Member], Link],
-    ) -> None:
+    def __init__(self, owner: MemberOwner, announced: TopologyMember, load: Load) -> None:
         self.node_id = announced.node_id
-        self.store_and_forward = store_and_forward
-        self.flow = flow
+        self.load = load
         self.state = "disconnected"
         self.connections = 0
         """How often the link has come up."""
@@ -105,7 +77,7 @@ class Member:
         self._patience_ms = UNREACHABLE_MS
         self._contradiction: Cancellable | None = None
         self._machine = make_member_machine(MemberData(self))
-        self.link = make_link(self)
+        self.link = load.make_link(self)
 
     def start(self) -> None:
         self._machine.start()
@@ -145,11 +117,9 @@ class Member:
     # --- events of the bridge
 
     async def connected(self, factory: SessionFactory) -> None:
-        """There is a connection: ask for the member's queues.  Raises NotConnectedError when another broker is in its place."""
+        """There is a connection.  Raises NotConnectedError when another broker is in the place of the member."""
         self._check_identity(factory)
-        session = await self._owner.locators.open_session(factory)
-        self.flow.begin()
-        await listen(session, self._owner.notification_request(), self._told)
+        await self.load.connected(factory)
 
     def started(self, session: Session) -> None:
         """Messages can be forwarded."""
@@ -186,7 +156,7 @@ class Member:
         log.warn(
             "no more attempts are made to reach {node}; {count} messages wait for it",
             node=self.node_id,
-            count=self.store_and_forward.message_count,
+            count=self.load.waiting,
         )
         self._run(self._machine.retries_exhausted)
 
@@ -205,6 +175,7 @@ class Member:
         self._unreached_ms = None
         self._patience_ms = UNREACHABLE_MS
         self.connections += 1
+        self.load.started()
         if self._reported_down or self._owner.topology.get(self.node_id) is None:
             self._reported_down = False
             self._owner.member_up(self._announced)
@@ -217,13 +188,13 @@ class Member:
 
     def disconnect_bindings(self) -> None:
         self.state = "connecting"
-        self.flow.disconnected()
+        self.load.disconnected()
 
     def remove_bindings(self) -> None:
-        self.flow.end()
+        self.load.end()
 
     def move_messages(self, target_node_id: str) -> None:
-        self._owner.move_messages(self, target_node_id)
+        self.load.move_to(target_node_id)
 
     def forget(self) -> None:
         self.state = "gone"
@@ -234,14 +205,10 @@ class Member:
 
     def describe(self) -> dict[str, Any]:
         """The link in figures; times are ms since 1970, ``lastError`` and ``since`` are null while the link is up."""
-        queue = self.store_and_forward
         return {
             "nodeID": self.node_id,
             "state": self.state,
-            "queue": queue.name,
-            "backlog": queue.message_count,
-            "remoteBindings": len(self.flow.bindings),
-            "notificationsReceived": self.flow.received,
+            **self.load.figures(),
             "connections": self.connections,
             "lastError": self.last_error,
             "since": self.last_error_ms,
@@ -263,9 +230,6 @@ class Member:
         known = self._owner.topology.get(self.node_id)
         if known is None or not any(same_connector(factory.connector, each) for each in known.connectors):
             raise NotConnectedError(f"there is now another broker in the place of {self.node_id}: {found}")
-
-    def _told(self, message: ClientMessage) -> None:
-        self._run(self.flow.handle, message.properties)
 
     def _run(self, function: Callable[..., object], *args: object) -> None:
         self._owner.turn.run(function, *args)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from twisted.logger import Logger
 
+from mqbroker.cluster.membership.client_view import ClientView
 from mqbroker.messaging.event import Event
 from mqbroker.server.transport.topology import answer_alone, member_down, member_up
 from mqclient.protocol.topology import MEMBERS_MAX, Topology, TopologyMember, same_connector
@@ -56,14 +57,14 @@ class _Subscription:
 
     def send_table(self) -> None:
         self.tables += 1
-        members = list(self._topology)
+        members = [self._topology.shown(member, self._connection) for member in self._topology]
         if not members:
             answer_alone(self._connection)
         for member in members:
             self._send_up(member, last=member is members[-1])
 
     def changed(self, member: TopologyMember, event_id: int, up: bool, frames: dict[int, bytes]) -> None:
-        """A member has changed.  ``frames`` are the frames for this change by version, shared by all subscriptions."""
+        """A member has changed.  ``frames`` are the frames for this change by version, shared by all subscriptions of the same kind."""
         connection = self._connection
         if not connection.writable:
             self._behind[member.node_id] = event_id
@@ -84,7 +85,7 @@ class _Subscription:
         for node_id, event_id in behind.items():
             member = self._topology.get(node_id)
             if member is not None:
-                self._send_up(member, last=False)
+                self._send_up(self._topology.shown(member, self._connection), last=False)
             else:
                 self._connection.send(member_down(node_id, event_id, self._connection.version), PING_CHANNEL)
 
@@ -101,10 +102,13 @@ class ClusterTopology(Topology):
     """The members as this broker knows them, itself included.
 
     ``node_id`` is this broker's; ``rival`` is a text for health checks about another broker announced with the same node id, None without
-    one.  Announcements of the own node id with another connector are refused, and so are announcements beyond a limit.
+    one.  With ``stand_ins`` clients are told that each member stands in for another one
+    (:mod:`mqbroker.cluster.membership.client_view`).  Announcements of the own node id with another connector are refused, and so are
+    announcements beyond a limit.
     """
 
     __slots__ = (
+        "_client_view",
         "_clock",
         "_own",
         "_repeats",
@@ -117,8 +121,9 @@ class ClusterTopology(Topology):
         "scaled_down",
     )
 
-    def __init__(self, node_id: str, clock: Clock) -> None:
+    def __init__(self, node_id: str, clock: Clock, *, stand_ins: bool = False) -> None:
         super().__init__()
+        self._client_view = ClientView() if stand_ins else None
         self.node_id = node_id
         self.rival: str | None = None
         self.contested: Event[TransportConfiguration] = Event()
@@ -297,8 +302,30 @@ class ClusterTopology(Topology):
     def _push(self, member: TopologyMember, up: bool) -> None:
         event_id = member.unique_event_id if up else self.left_at(member.node_id)
         frames: dict[int, bytes] = {}
-        for subscription in list(self._subscriptions.values()):
-            subscription.changed(member, event_id, up, frames)
+        view = self._client_view
+        for connection, subscription in list(self._subscriptions.items()):
+            if view is None or connection.cluster_authorized:
+                subscription.changed(member, event_id, up, frames)
+        if view is not None:
+            self._push_to_clients(view, member, event_id, up)
+
+    def _push_to_clients(self, view: ClientView, member: TopologyMember, event_id: int, up: bool) -> None:
+        """Tell clients of a change, and of what follows from it for the member before."""
+        clients = [subscription for connection, subscription in self._subscriptions.items() if not connection.cluster_authorized]
+        changed = view.of(member, self) if up else member
+        event_id = changed.unique_event_id if up else view.gone(member.node_id, event_id)
+        frames: dict[int, bytes] = {}
+        for subscription in clients:
+            subscription.changed(changed, event_id, up, frames)
+        before = view.before(member.node_id, self)
+        if before is not None:
+            shown, more_frames = view.of(before, self), dict[int, bytes]()
+            for subscription in clients:
+                subscription.changed(shown, shown.unique_event_id, True, more_frames)
+
+    def shown(self, member: TopologyMember, connection: ServerConnection) -> TopologyMember:
+        """What the peer of ``connection`` is told of a member."""
+        return member if self._client_view is None or connection.cluster_authorized else self._client_view.of(member, self)
 
 
 def _excess(member: TopologyMember) -> str | None:

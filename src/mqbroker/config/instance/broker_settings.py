@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mqbroker.config.instance.jaas import LoginModule
 from mqbroker.config.model.configuration import Configuration
 from mqbroker.config.problems import Problem
+
+if TYPE_CHECKING:
+    from mqbroker.config.imq.instance import ImqInstance
 
 
 @dataclass(slots=True)
@@ -32,3 +36,5 @@ class BrokerSettings:
     """Without persistence: large bodies stay in memory and the broker writes no files at all, for tests."""
     login_domains: Mapping[str, Sequence[LoginModule]] = field(default_factory=dict)
     web: Sequence[str] = ()
+    imq: ImqInstance | None = None
+    """The properties of an instance of Open Message Queue; None for every other broker."""

@@ -113,6 +113,20 @@ ADDRESS_SETTING: tuple[Item, ...] = (
     flag("enable-ingress-timestamp", "Note in each message when the broker got it."),
     honoured("disk-full-policy", kinds.choice("BLOCK", "FAIL", "DROP"), "What happens to messages sent while the disk is nearly full."),
     honoured(
+        "mqbroker-consumer-flow-limit",
+        kinds.integer(1, kinds.INT_MAX),
+        "Home brokers (not in Artemis): most messages under way to a consumer of another broker; as the cluster has it unless set.",
+        field="consumer_flow_limit",
+        beans=("consumerFlowLimit",),
+    ),
+    honoured(
+        "mqbroker-local-delivery-preferred",
+        kinds.BOOLEAN,
+        "Home brokers (not in Artemis): consumers of the broker that keeps a message come first.",
+        field="local_delivery_preferred",
+        beans=("localDeliveryPreferred",),
+    ),
+    honoured(
         "last-value-queue",
         kinds.BOOLEAN,
         "Old name of default-last-value-queue.",

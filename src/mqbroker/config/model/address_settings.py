@@ -111,6 +111,10 @@ class AddressSettings:
     """Days."""
     enable_metrics: bool = True
     enable_ingress_timestamp: bool = False
+    consumer_flow_limit: int | None = None
+    """Of home brokers: messages under way to a remote consumer, below the limit of the cluster; None: that limit."""
+    local_delivery_preferred: bool = False
+    """Of home brokers: consumers of the broker that keeps a message come before those of other members."""
     auto_create_jms_queues: bool = True
     auto_create_jms_topics: bool = True
     auto_delete_jms_queues: bool = True

@@ -25,6 +25,7 @@ from mqbroker.config.model.cluster import (
     SharedStoreConfiguration,
 )
 from mqbroker.config.model.database import DatabaseStoreConfiguration
+from mqbroker.config.model.home_cluster import HomeCluster
 from mqbroker.config.model.matching import AddressSettingsRepository, SecurityRepository, Wildcards
 from mqclient.urls import TransportUri
 
@@ -109,7 +110,7 @@ class MetricsConfiguration:
 
 @dataclass(slots=True)
 class Configuration:
-    """Everything that broker.xml can say about this broker, one field per element."""
+    """Everything that broker.xml can say about this broker, one field per element; and the part that other files say."""
 
     # Broker
     name: str = "localhost"
@@ -277,6 +278,8 @@ class Configuration:
     shared_store: SharedStoreConfiguration | None = None
     replication: ReplicationConfiguration | None = None
     colocated: ColocatedConfiguration | None = None
+    home_cluster: HomeCluster | None = None
+    """Not from broker.xml, but from the properties of an instance of Open Message Queue."""
 
     @property
     def gives_away(self) -> bool:

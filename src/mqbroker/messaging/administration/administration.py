@@ -101,6 +101,20 @@ class Administration:
             if not address.temporary and not address.internal:
                 self._commit(lambda batch: batch.put_address(address.record()))
 
+    def claim_address(self, address: Address, routing_types: frozenset[int]) -> None:
+        """Let an administrator define an address that was created automatically.  Raises as :meth:`check_address_update`."""
+        self.update_address(address, routing_types)
+        self._set_automatic(address, False)
+
+    def leave_address(self, address: Address) -> None:
+        """No administrator defines an address any more: it goes as one that was created automatically, when its last queue has gone."""
+        self._set_automatic(address, True)
+
+    def _set_automatic(self, address: Address, automatic: bool) -> None:
+        if address.auto_created != automatic:
+            address.auto_created = automatic
+            self._commit(lambda batch: batch.put_address(address.record()))
+
     def check_address_deletion(self, name: str, force: bool) -> Address:
         """The address to be deleted.  Raises AddressDoesNotExistError, and DeleteAddressError for one with queues unless ``force``."""
         address = self._core.addresses.get(name)
@@ -146,7 +160,13 @@ class Administration:
         ``auto_create_address``: whether its address, or the routing type of the address, is made with it; None: where the address settings
         allow that.  Raises QueueExistsError, AddressDoesNotExistError, UnexpectedRoutingTypeError, InvalidFilterExpressionError.
         """
-        definition = self.new_queue(configuration, auto_create_address)
+        return self.define_queue(self.new_queue(configuration, auto_create_address))
+
+    def define_queue(self, definition: QueueDefinition) -> Queue:
+        """Make a queue, which is not there yet, by its whole definition; its address is made with it.
+
+        Raises InvalidFilterExpressionError.
+        """
         filter = parse_filter(definition.filter_string)
         return self._bind(self._core.store.next_id(), definition, self._address_for(definition), filter, new=True)
 

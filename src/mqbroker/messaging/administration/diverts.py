@@ -26,13 +26,17 @@ class Diverts:
 
     def __init__(self, core: MessagingCore, registrar: Registrar) -> None:
         self._core = core
-        self._agree = registrar.agree
+        self._registrar = registrar
         self._diverts: dict[str, Divert] = {}
         self._kept: set[str] = set()
         """Names of the diverts that the store keeps."""
 
     def names(self) -> list[str]:
         return sorted(self._diverts)
+
+    def kept(self) -> list[str]:
+        """The names of those that management has made or changed."""
+        return sorted(self._kept & self._diverts.keys())
 
     def names_on(self, address: str) -> list[str]:
         """The names of the diverts of exactly this address."""
@@ -60,9 +64,11 @@ class Diverts:
         """Make a divert and keep it.  Raises IllegalStateError for a name that is taken, and the errors of the configuration and of the
         registrar."""
         divert = self._new(configuration)
-        self._agree(Change("create", configuration))
+        change = Change("create", configuration)
+        self._registrar.agree(change)
         self._put(divert)
         self._keep(divert)
+        self._registrar.made(change)
         return divert
 
     def update(self, name: str, **changes: Any) -> Divert:
@@ -74,16 +80,42 @@ class Diverts:
         allowed = {key: changes[key] for key in ("forwarding_addresses", "filter_string", "transformer", "routing_type") if key in changes}
         configuration = replace(divert.configuration, **allowed)
         Divert(configuration, divert.binding_id)  # raises
-        self._agree(Change("update", configuration))
+        change = Change("update", configuration)
+        self._registrar.agree(change)
         divert.change(configuration)
         self._core.routing.changed()
         self._keep(divert)
+        self._registrar.made(change)
         return divert
 
     def destroy(self, name: str) -> None:
         """Remove a divert; one of broker.xml is there again after a restart.  Raises DivertDoesNotExistError, and as the registrar."""
         divert = self._existing(name)
-        self._agree(Change("delete", divert.configuration))
+        change = Change("delete", divert.configuration)
+        self._registrar.agree(change)
+        self._remove(divert)
+        self._registrar.made(change)
+
+    def impose(self, configuration: DivertConfiguration) -> None:
+        """Make a divert, or change the one of this name, and keep it, without asking anybody.  Raises the errors of the configuration."""
+        divert = self._diverts.get(configuration.name)
+        if divert is not None and divert.configuration == configuration:
+            self._keep(divert)
+            return
+        made = Divert(configuration, self._core.store.next_id())  # raises
+        if divert is not None:
+            self._remove(divert)
+        self._put(made)
+        self._keep(made)
+
+    def withdraw(self, name: str) -> None:
+        """Remove a divert, if it is there, without asking anybody."""
+        divert = self._diverts.get(name)
+        if divert is not None:
+            self._remove(divert)
+
+    def _remove(self, divert: Divert) -> None:
+        name = divert.name
         del self._diverts[name]
         self._core.routing.unbind(divert)
         if name in self._kept:

@@ -19,14 +19,26 @@ class AddressDefinition:
 
 
 @dataclass(frozen=True, slots=True)
+class AddressSettingDefinition:
+    """The settings of the addresses that ``name`` matches, beside those of the configuration.
+
+    ``text`` is a JSON object with the names of Java beans, as management writes them; empty where they are deleted.
+    """
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Change:
     """A wish to create, update or delete a definition.  ``definition`` is the new one, or for a deletion the old one.
 
-    A queue's missing address is made together with the queue, without a change of its own.
+    A queue's missing address is made together with the queue, without a change of its own.  Settings of addresses are updated also where
+    there are none yet.
     """
 
     action: Literal["create", "update", "delete"]
-    definition: AddressDefinition | QueueDefinition | DivertConfiguration
+    definition: AddressDefinition | QueueDefinition | DivertConfiguration | AddressSettingDefinition
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,15 +60,24 @@ CONSUMER_PLACE = "consumer"
 class Registrar(Protocol):
     """Keeps definitions and names the same wherever they have to be.
 
-    Both methods raise Undecided while there is no answer yet; the caller then asks again with an equal value.  Both raise MQError when the
-    answer is no, or when there can be none.
+    :meth:`agree` and :meth:`reserve` raise Undecided while there is no answer yet; the caller then asks again with an equal value.  Both
+    raise MQError when the answer is no, or when there can be none.
     """
 
     def agree(self, change: Change) -> None:
         """Returns when the change can be made now; it is valid as far as this broker knows."""
 
+    def made(self, change: Change) -> None:
+        """The change that was agreed to has been made; called right after it, in the same turn."""
+
     def reserve(self, reservation: Reservation) -> bool:
         """Reserve a name.  False: another holder has the name."""
+
+    def hold(self, reservation: Reservation) -> None:
+        """A client has come with a name that it got before, at this broker or another one; it is not asked whether it may.
+
+        The name is reserved as soon as nobody else has it.
+        """
 
     def release(self, reservation: Reservation) -> None:
         """The holder has gone."""
@@ -68,8 +89,14 @@ class LocalRegistrar:
     def agree(self, change: Change) -> None:
         pass
 
+    def made(self, change: Change) -> None:
+        pass
+
     def reserve(self, reservation: Reservation) -> bool:
         return True
+
+    def hold(self, reservation: Reservation) -> None:
+        pass
 
     def release(self, reservation: Reservation) -> None:
         pass

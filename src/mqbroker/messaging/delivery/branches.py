@@ -54,6 +54,10 @@ class XAError(Exception):
         self.code = code
 
 
+COORDINATED_FORMAT = 0x4D51_4844
+"""The format id of records of work that has branches at other brokers: here the outcome is decided, or not yet."""
+
+
 class Branch:
     """A branch of a transaction.  ``owner`` is the connection that began it, ``workers`` are the sessions that work in it now.
 
@@ -107,6 +111,8 @@ class Branches:
         """The branches that end with their owner."""
         self._decided: dict[Xid, BranchRecord] = {}
         """Branches that management has committed or rolled back, until their transaction manager forgets them."""
+        self.coordinated: list[BranchRecord] = []
+        """From the start of the broker: branches at other brokers whose outcome depends on this one."""
         self._timer: Cancellable | None = None
 
     # --- work
@@ -176,6 +182,8 @@ class Branches:
         branch = self._resting(xid)
         if branch.prepared:
             return self._core.store.ticket()
+        if self._core.elsewhere is not None:
+            self._core.elsewhere.prepare(branch.transaction, xid)
         if self._prepared_count >= PREPARED_MAX:
             self._roll_back(branch, XACode.ROLLED_BACK)
             raise XAError(
@@ -199,6 +207,8 @@ class Branches:
         if branch.prepared is one_phase:
             state = "prepared already" if one_phase else "not prepared"
             raise XAError(XACode.WRONG_STATE, f"this branch is {state}: {xid_text(xid)}")
+        if one_phase and self._core.elsewhere is not None:
+            self._core.elsewhere.prepare(branch.transaction, None)
         self._remove(branch)
         return self._settlement.commit(branch.transaction, context)
 
@@ -320,7 +330,9 @@ class Branches:
         known = {entry.record_id: entry for entry in recovered.duplicate_ids}
         for entry in recovered.branches:
             record = entry.record
-            if record.state is BranchState.PREPARED:
+            if record.xid.format_id == COORDINATED_FORMAT:
+                self.coordinated.append(record)
+            elif record.state is BranchState.PREPARED:
                 branch = self._open[record.xid] = Branch(record.xid, None, record.time_ms)
                 branch.transaction = self._restored(entry, queues, held, known)
             else:

@@ -48,6 +48,8 @@ class Settlement:
         """References in delivery are done with.  Returns the ticket after which that may be confirmed."""
         core = self._core
         let_go = core.let_go
+        if core.elsewhere is not None:
+            references = core.elsewhere.acknowledge(references)
         if references and references[0].__class__ is Loan:
             self._return(references)
             return 0
@@ -104,6 +106,8 @@ class Settlement:
                 message.large.release()
         if arrived:
             context.run(ticket, self._sending.deliver, arrived)
+        if core.elsewhere is not None:
+            context.run(ticket, core.elsewhere.committed, transaction)
         return ticket
 
     def prepare(self, transaction: Transaction, xid: Xid, time_ms: int) -> int:
@@ -132,6 +136,8 @@ class Settlement:
         """
         core = self._core
         ticket = transaction.take_back(core)
+        if core.elsewhere is not None:
+            core.elsewhere.rolled_back(transaction)
         self._undo_sends(transaction)
         # The messages that another broker has brought stay, as the transaction was never prepared.
         brought = {reference for _, references in transaction.brought for reference in references}
@@ -163,6 +169,8 @@ class Settlement:
 
     def cancel(self, references: Sequence[Reference]) -> None:
         """References that were prefetched but not consumed go back: this delivery does not count, and no delay applies."""
+        if self._core.elsewhere is not None:
+            references = self._core.elsewhere.give_back(references, counted=False)
         for reference in references:
             if reference.delivery_count:
                 reference.delivery_count -= 1
@@ -170,6 +178,8 @@ class Settlement:
 
     def redeliver(self, references: Sequence[Reference]) -> None:
         """References that were consumed in vain go back: to be redelivered, at once or later, or to the dead letter address."""
+        if self._core.elsewhere is not None:
+            references = self._core.elsewhere.give_back(references, counted=True)
         self._give_back(references, delayed=True)
 
     def _give_back(self, references: Sequence[Reference], *, delayed: bool) -> None:
@@ -242,6 +252,8 @@ class Settlement:
 
     def expire(self, reference: Reference) -> None:
         """A reference in delivery (or just taken out of its queue) has expired: to the expiry address."""
+        if self._core.elsewhere is not None and self._core.elsewhere.expire(reference):
+            return
         taken = _taken(reference)
         if taken is None:
             return

@@ -18,10 +18,11 @@ class Transaction:
 
     ``failure`` is set when the transaction can only be rolled back; a commit then raises it.  ``prepared`` is the stored branch record,
     None before XA prepare.  ``heuristic``: management has decided; the store keeps the outcome.  ``brought`` are messages that another
-    broker has handed over together with their acknowledgement; they are not stored before the transaction is prepared.
+    broker has handed over together with their acknowledgement; they are not stored before the transaction is prepared.  ``outside`` is
+    its part at other brokers, of :class:`mqbroker.messaging.queues.elsewhere.Elsewhere`.
     """
 
-    __slots__ = ("acknowledged", "brought", "duplicate_ids", "failure", "heuristic", "prepared", "sends")
+    __slots__ = ("acknowledged", "brought", "duplicate_ids", "failure", "heuristic", "outside", "prepared", "sends")
 
     def __init__(self) -> None:
         self.sends: list[tuple[Message, list[Reference]]] = []
@@ -31,6 +32,7 @@ class Transaction:
         self.failure: MQError | None = None
         self.prepared: BranchRecord | None = None
         self.heuristic = False
+        self.outside: object | None = None
 
     @property
     def empty(self) -> bool:
@@ -54,6 +56,7 @@ class Transaction:
         work.failure, self.failure = self.failure, None
         work.prepared, self.prepared = self.prepared, None
         work.heuristic, self.heuristic = self.heuristic, False
+        work.outside, self.outside = self.outside, None
         return work
 
     def reject_duplicate(self, message: Message) -> None:
@@ -96,6 +99,8 @@ class Transaction:
             batch.acknowledge(reference.queue.queue_id, reference.message)
             stored = True
         self.brought.clear()
+        if core.elsewhere is not None and core.elsewhere.decide(self, batch):
+            stored = True
         return core.commit_transaction(batch) if stored else 0
 
     def prepare(self, core: MessagingCore, xid: Xid, time_ms: int) -> int:
@@ -117,6 +122,8 @@ class Transaction:
             tuple(record_id for cache, duplicate_id in self.duplicate_ids if (record_id := cache.record_id(duplicate_id))),
         )
         batch.put_branch(self.prepared)
+        if core.elsewhere is not None:
+            core.elsewhere.remember(self, batch)
         for message, durable in self._stored(self.sends):
             batch.add_prepared(branch_id, message, [reference.queue.queue_id for reference in durable])
             _schedule(batch, message, durable)
@@ -133,6 +140,8 @@ class Transaction:
         self._end_branch(batch, commit=False)
         for cache, duplicate_id in self.duplicate_ids:
             cache.discard(duplicate_id, batch)
+        if core.elsewhere is not None:
+            core.elsewhere.undo(self, batch)
         return core.commit_transaction(batch)
 
     def give_away(self, core: MessagingCore) -> int:

@@ -182,6 +182,10 @@ class Message:
         self.buffer = b"".join((self.buffer[:at], _I64.pack(message_id), self.buffer[at + 8 :]))
         self.message_id = message_id
 
+    def keep_elsewhere(self) -> None:
+        """Another broker keeps the message: the own store never hears of it, whatever its bytes say."""
+        self.durable = False
+
     def take_content(self, other: Message) -> None:
         """Take the content of ``other``; allowed before the message is routed."""
         self.buffer = other.buffer

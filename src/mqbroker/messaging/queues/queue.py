@@ -83,6 +83,7 @@ class Queue:
         "deleted",
         "delivering",
         "dispatch_allowed",
+        "elsewhere",
         "filter",
         "groups",
         "idle_since_ms",
@@ -160,6 +161,8 @@ class Queue:
         """Messages replaced by newer ones (:mod:`mqbroker.messaging.queues.last_values`, :mod:`mqbroker.messaging.queues.ring`)."""
         self.ring: Ring | None = None
         """Set while only so many messages may wait."""
+        self.elsewhere: Deliverable | None = None
+        """Gives consumers messages that other brokers keep, in turn with those of this queue."""
         self.redistributor: Deliverable | None = None
         """Takes messages that no consumer takes, after each delivery."""
         self.consumer_count = 0
@@ -350,6 +353,11 @@ class Queue:
 
     # --- consumers
 
+    def look_elsewhere(self, source: Deliverable | None) -> None:
+        """Consumers get messages of other brokers from ``source``; None: they do no longer."""
+        self.elsewhere = source
+        self.turn.mark_queue(self)
+
     def add_consumer(self, consumer: QueueConsumer) -> None:
         if consumer.filter is not None:
             consumer.cursor = Cursor(restarts=True)
@@ -422,6 +430,8 @@ class Queue:
         self.unfinished = False
         if self.ring is not None:
             self.turn.mark_queue(self.ring)
+        if self.elsewhere is not None:
+            self.elsewhere.deliver()
         if self.paused or self.address.paused:
             return
         if self.redistributor is not None:

@@ -81,6 +81,19 @@ class Loan(Reference):
         self.lender = lender
 
 
+class RemoteReference(Reference):
+    """A message that another broker keeps, its home, given to a consumer here.  The queue does not count it, and the own store never
+    hears of it: ``message`` has an id of this broker, ``home_id`` is the one at its home."""
+
+    __slots__ = ("home_id", "keeper")
+
+    def __init__(self, message: Message, queue: Queue, delivery_count: int, keeper: object, home_id: int) -> None:
+        super().__init__(message, queue, 0, delivery_count)
+        self.keeper = keeper
+        """Who tells the home how the message was settled."""
+        self.home_id = home_id
+
+
 class _Level:
     __slots__ = ("generation", "head", "later", "put_back", "tail")
 

@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from mqbroker.messaging.ports import Store
+
+
+class Hold:
+    """A place in the order behind which nothing runs until it has ``ended``."""
+
+    __slots__ = ("ended",)
+
+    def __init__(self) -> None:
+        self.ended = False
 
 
 class OperationContext:
@@ -14,12 +25,16 @@ class OperationContext:
     A non-durable send waits for an earlier durable one of the same session, but not for other sessions.
     """
 
-    __slots__ = ("_last_ticket", "_store", "_waiting")
+    __slots__ = ("_behind", "_holding", "_last_ticket", "_store", "_waiting")
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._last_ticket = 0
         self._waiting = 0
+        self._holding: Hold | None = None
+        """The hold whose turn has come, and which has not ended."""
+        self._behind: deque[tuple[Callable[..., object], tuple[Any, ...]]] = deque()
+        """What is due and comes behind that hold."""
 
     @property
     def idle(self) -> bool:
@@ -42,6 +57,36 @@ class OperationContext:
             self._waiting += 1
             store.when_synced(ticket, self._release, function, args)
 
+    def hold(self) -> Callable[[], None]:
+        """Let nothing that is asked from now on run before the returned function was called."""
+        hold = Hold()
+        self._waiting += 1
+        self._store.when_synced(self._last_ticket, self._release, self._enter, (hold,))
+        return partial(self._end, hold)
+
     def _release(self, function: Callable[..., object], args: tuple[Any, ...]) -> None:
+        if self._holding is not None:
+            self._behind.append((function, args))
+            return
         self._waiting -= 1
         function(*args)
+
+    def _enter(self, hold: Hold) -> None:
+        if not hold.ended:
+            self._waiting += 1
+            self._holding = hold
+
+    def _end(self, hold: Hold) -> None:
+        hold.ended = True
+        if self._holding is not hold:
+            return
+        self._holding = None
+        self._waiting -= 1
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """Run what is due, up to the next hold."""
+        while self._behind and self._holding is None:
+            function, args = self._behind.popleft()
+            self._waiting -= 1
+            function(*args)

@@ -47,6 +47,8 @@ class Resource:
 
     ATTRIBUTES: ClassVar[Mapping[str, Callable[[Any], Any]]] = {}
     OPERATIONS: ClassVar[Mapping[str, Operation]] = {}
+    FOR_BROKERS: ClassVar[bool] = False
+    """Is it for other brokers, which log in as the cluster user, alone?"""
 
 
 class ServerResource(Resource):

@@ -16,7 +16,7 @@ from mqbroker.messaging.turns.steps import Steps
 from mqbroker.messaging.turns.undecided import Undecided
 from mqbroker.server.management.registry import ManagementError, Registry
 from mqbroker.server.transport.naming import split_qualified
-from mqclient.errors import MalformedPacketError, MQError
+from mqclient.errors import MalformedPacketError, MQError, SecurityError
 from mqclient.wire.bodies import decode_text, encode_text
 from mqclient.wire.message import TYPE_TEXT, CoreMessage, user_id_text
 from mqclient.wire.properties import BOOLEAN, STRING, TypedValue
@@ -126,6 +126,9 @@ class ManagementService:
         session.context.run(self._server.store.ticket(), self._reply, message, properties, body)
 
     def _check(self, session: SessionState, resource: str, method: str, *, view: bool) -> None:
+        found = self._registry.find(resource)
+        if found is not None and found.FOR_BROKERS and self._server.security.enabled and not session.subject.is_cluster_user:
+            raise SecurityError(f"{resource} is for the cluster user alone")
         if self._rbac:
             session.permissions.check("view" if view else "edit", f"{self._rbac_prefix}.{resource}.{method}")
 

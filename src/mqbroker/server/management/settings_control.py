@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from mqbroker.server.management.address_control import PERMISSIONS, roles_as_lists
 from mqbroker.server.management.registry import ManagementError, Operation, as_text
 from mqbroker.server.security.kept_settings import (
-    KEPT_ADDRESS_SETTING_KIND,
     KEPT_SECURITY_SETTING_KIND,
     KeptSettings,
     address_setting_as_json,
+    change_address_setting,
     parse_address_setting,
 )
 from mqbroker.server.transport.naming import check_length
@@ -21,24 +21,26 @@ if TYPE_CHECKING:
 
 
 def _add_address_settings(control: ServerResource, match: Any, text: Any) -> str:
-    name, core = as_text(match), control.server.messaging.core
+    name, server = as_text(match), control.server
     check_length(name)
     written = json.dumps(text) if isinstance(text, dict) else as_text(text)
+    settings = server.messaging.core.settings
     try:
-        partial = parse_address_setting(written)
-        core.settings.set(name, partial)
+        settings.check_match(name)
+        settings.check_settings(parse_address_setting(written))
+        partial = server.messaging.definitions.change_address_setting(
+            name, written, lambda: change_address_setting(server.messaging.core, server.store, name, written)
+        )
     except ValueError as error:
         raise ManagementError(str(error)) from error
-    core.apply_settings()
-    KeptSettings(control.server.store, KEPT_ADDRESS_SETTING_KIND).put(name, written)
     return address_setting_as_json(partial)
 
 
 def _remove_address_settings(control: ServerResource, match: Any) -> None:
-    name, core = as_text(match), control.server.messaging.core
-    core.settings.remove(name)
-    core.apply_settings()
-    KeptSettings(control.server.store, KEPT_ADDRESS_SETTING_KIND).delete(name)
+    name, server = as_text(match), control.server
+    server.messaging.definitions.change_address_setting(
+        name, "", lambda: change_address_setting(server.messaging.core, server.store, name, "")
+    )
 
 
 def _add_security_settings(control: ServerResource, match: Any, *roles: Any) -> None:

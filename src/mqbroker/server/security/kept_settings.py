@@ -17,6 +17,7 @@ from mqbroker.config.problems import Findings
 from mqbroker.config.properties.entries import Entry
 
 if TYPE_CHECKING:
+    from mqbroker.messaging.core import MessagingCore
     from mqbroker.messaging.ports import Store
 
 KEPT_ADDRESS_SETTING_KIND = "address-setting"
@@ -69,6 +70,25 @@ def parse_address_setting(text: str) -> dict[str, Any]:
     size, page = partial.get("max_size_bytes"), partial.get("page_size_bytes", AddressSettings().page_size_bytes)
     if size is not None and 0 < size < page:
         raise ValueError(f"pageSize has to be lower than maxSizeBytes: pageSizeBytes is {page}, maxSizeBytes {size}")
+    return partial
+
+
+def change_address_setting(core: MessagingCore, store: Store, match: str, text: str) -> dict[str, Any]:
+    """Put the settings of ``match`` in force, and keep them; an empty ``text`` removes them.  Raises ValueError as the parser does.
+
+    Nobody is asked; the result is what ``text`` says.
+    """
+    partial = parse_address_setting(text) if text else {}
+    kept = KeptSettings(store, KEPT_ADDRESS_SETTING_KIND)
+    if text:
+        core.settings.set(match, partial)
+    else:
+        core.settings.remove(match)
+    core.apply_settings()
+    if text:
+        kept.put(match, text)
+    else:
+        kept.delete(match)
     return partial
 
 

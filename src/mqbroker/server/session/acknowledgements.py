@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mqbroker.messaging.queues.references import Reference
@@ -13,6 +13,7 @@ from mqclient.wire import packets as wire
 from mqclient.wire.hot import decode_acknowledge
 
 if TYPE_CHECKING:
+    from mqbroker.messaging.queues.elsewhere import Confirmation
     from mqbroker.server.session.session_consumers import SessionConsumers
     from mqbroker.server.session_state import SessionState
 
@@ -102,13 +103,21 @@ class SessionAcknowledgements:
             for reference in references:
                 consumer.bytes_in_transit -= reference.message.memory
         ticket = 0
+        confirmation: Confirmation | None = None
         if session.auto_commit_acks:
-            ticket = self._settlement.acknowledge(references)
+            settled: Sequence[Reference] = references
+            if requires_response:
+                elsewhere = session.server.messaging.core.elsewhere
+                if elsewhere is not None:
+                    settled, confirmation = elsewhere.confirm(references, session.context)
+            ticket = self._settlement.acknowledge(settled)
             if ticket:
                 self.ticket = ticket
         else:
             session.transaction.acknowledged.extend(references)
-        if requires_response:
+        if confirmation is not None:
+            session.reply_confirmed(confirmation, ticket)
+        elif requires_response:
             session.reply_null(-1, ticket)
 
     def _unknown(self, consumer_id: int, message_id: int, requires_response: bool) -> None:

@@ -63,6 +63,9 @@ class SessionControl:
         if self._branches.active is not None:
             raise IllegalStateError("this session works in an XA branch, which only its transaction manager commits")
         correlation_id = -1 if packet.correlation_id is None else packet.correlation_id
+        elsewhere = session.server.messaging.core.elsewhere
+        if elsewhere is not None:
+            elsewhere.prepare(session.transaction, None)
         transaction, session.transaction = session.transaction, Transaction()
         try:
             ticket = session.server.messaging.settlement.commit(transaction, session.context)
@@ -93,10 +96,12 @@ class SessionControl:
 
     def _add_metadata(self, packet: wire.AddMetadata) -> None:
         self._put(packet.key, packet.data)
+        self._hold(packet.key, packet.data)
         self._session.reply_null()
 
     def _add_metadata_v2(self, packet: wire.AddMetadataV2) -> None:
         self._put(packet.key, packet.data)
+        self._hold(packet.key, packet.data)
         if packet.requires_confirmation:
             self._session.reply_null()
 
@@ -108,6 +113,13 @@ class SessionControl:
         self._names = [*(self._names or ()), reservation]
         self._put(packet.key, packet.data)
         session.reply_null()
+
+    def _hold(self, key: str, data: str) -> None:
+        """A client that has reconnected brings its client id along, without asking."""
+        if key == CLIENT_ID_KEY and self._names is None:
+            reservation = Reservation(key, data, self._session.name)
+            self._names = [reservation]
+            self._session.server.messaging.registrar.hold(reservation)
 
     def release_names(self) -> None:
         """At the end of the session: free its client id."""

@@ -76,7 +76,10 @@ class SessionAdministration:
             self._server.connection_limits.check_filters(session.connection, configuration.filter_string)
         self._server.departing.make_room(configuration.name)
         self._check_creation(configuration)
-        queue = self._definitions.create_queue(configuration)
+        of_client = packet.temporary and not session.connection.cluster_authorized
+        queue = self._server.departing.take_back(configuration.name) if of_client else None
+        if queue is None:
+            queue = self._definitions.create_queue(configuration)
         if packet.temporary:
             session.connection.temporary_queues[queue] = None
         self._answer(packet)

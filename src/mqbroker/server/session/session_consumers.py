@@ -10,6 +10,7 @@ from mqbroker.messaging.filters.filter import parse_filter
 from mqbroker.messaging.queues.references import Reference
 from mqbroker.server.session.browsing import BrowsingConsumer
 from mqbroker.server.session.consumers import ServerConsumer, disconnect
+from mqbroker.server.session.link_consumers import LinkConsumers, give_back, of_home_link
 from mqbroker.server.transport.naming import queue_part
 from mqclient.errors import (
     IllegalStateError,
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 class SessionConsumers:
     """The consumers of one session by their id.  ``describe`` gives the answer to a client's query for a queue."""
 
-    __slots__ = ("_describe", "_places", "_server", "_session", "by_id")
+    __slots__ = ("_describe", "_links", "_places", "_server", "_session", "by_id")
 
     def __init__(self, session: SessionState, describe: Callable[[Queue], Packet]) -> None:
         self._session = session
@@ -39,6 +40,8 @@ class SessionConsumers:
         self.by_id: dict[int, ServerConsumer] = {}
         self._places: dict[int, Reservation] | None = None
         """The reservations for consumers, by consumer id; None before the first."""
+        self._links: LinkConsumers | None = None
+        """The consumers of a home link; None before the first."""
 
     def _create(self, packet: wire.CreateConsumer) -> None:
         try:
@@ -72,7 +75,11 @@ class SessionConsumers:
             raise _too_many(queue)
         if not packet.browse_only and (limit >= 0 or queue.definition.exclusive):
             self._take_place(queue, packet.consumer_id)
-        kind = BrowsingConsumer if packet.browse_only else ServerConsumer
+        if of_home_link(session) and not packet.browse_only:
+            self._links = self._links or LinkConsumers()
+            kind: Callable[..., ServerConsumer] = self._links.open
+        else:
+            kind = BrowsingConsumer if packet.browse_only else ServerConsumer
         consumer = kind(session, packet.consumer_id, queue, filter, packet.priority)
         self.by_id[packet.consumer_id] = consumer
         if not packet.browse_only:
@@ -102,6 +109,9 @@ class SessionConsumers:
         if consumer is not None:
             # After this session's own sends, so that the new consumer can get their messages.
             self._session.context.run(0, consumer.force, packet.sequence)
+
+    def _give_back(self, packet: wire.ReturnMessages) -> None:
+        give_back(self._session, self.by_id.get(packet.consumer_id), packet)
 
     def _close(self, packet: wire.ConsumerClose) -> None:
         consumer = self.by_id.pop(packet.consumer_id, None)
@@ -186,6 +196,7 @@ class SessionConsumers:
     HANDLERS: ClassVar[Mapping[int, Callable[[Any, Any], object]]] = {
         wire.CreateConsumer.TYPE: _create,
         wire.ConsumerClose.TYPE: _close,
+        wire.ReturnMessages.TYPE: _give_back,
         wire.ForceConsumerDelivery.TYPE: _force,
     }
 

@@ -97,6 +97,8 @@ class Sessions:
         server = self._server
         try:
             self._check_name(request.name)
+            if not connection.sessions and not connection.cluster_authorized:
+                server.admission.check(subject)
             server.limits.check_sessions(subject.name, self.by_name.values())
         except MQError as error:
             connection.reject(error, SESSION_CHANNEL)

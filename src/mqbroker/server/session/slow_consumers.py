@@ -10,6 +10,7 @@ from twisted.logger import Logger
 from mqbroker.messaging.ports import Cancellable
 from mqbroker.messaging.queues.queue import Queue
 from mqbroker.server.session.consumers import ServerConsumer
+from mqbroker.server.session.link_consumers import LinkConsumer
 
 if TYPE_CHECKING:
     from mqbroker.server.server_state import ServerState
@@ -80,7 +81,8 @@ class SlowConsumers:
 
     @staticmethod
     def _consumers(queue: Queue) -> list[ServerConsumer]:
-        return [consumer for consumer in queue.consumers() if isinstance(consumer, ServerConsumer)]
+        # Behind the consumer of a home link are consumers that their own broker judges.
+        return [each for each in queue.consumers() if isinstance(each, ServerConsumer) and not isinstance(each, LinkConsumer)]
 
     def _counted(self, queue: Queue, now: float) -> _Watch:
         done = {consumer.sequential_id: _done(consumer) for consumer in self._consumers(queue)}

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from mqbroker.messaging.event import Event
 from mqbroker.server.transport.limits import REQUESTS_SECONDS
 
 if TYPE_CHECKING:
@@ -23,12 +24,15 @@ class DepartingQueues:
     Until they are deleted they stay visible but receive nothing; creating a queue of the same name deletes the old queue first.
     """
 
-    __slots__ = ("_clock", "_messaging", "_queues")
+    __slots__ = ("_clock", "_expected", "_messaging", "_queues", "taken_back")
 
     def __init__(self, messaging: Messaging, clock: Clock) -> None:
         self._messaging = messaging
         self._clock = clock
         self._queues: dict[str, Queue] = {}
+        self._expected: dict[str, Queue] = {}
+        self.taken_back: Event[Queue] = Event()
+        """A client has come back to its temporary queue."""
 
     def __len__(self) -> int:
         return len(self._queues)
@@ -49,6 +53,22 @@ class DepartingQueues:
     def others(self) -> list[Queue]:
         """The queues of the broker that stay."""
         return [queue for queue in self._messaging.core.queues.values() if self._queues.get(queue.name) is not queue]
+
+    def expect(self, queue: Queue) -> None:
+        """A client that this broker has not may create this temporary queue again: it gets it as it is."""
+        self._expected[queue.name] = queue
+
+    def expect_no_more(self, queue: Queue) -> None:
+        """The queue ends."""
+        if self._expected.get(queue.name) is queue:
+            del self._expected[queue.name]
+
+    def take_back(self, name: str) -> Queue | None:
+        """The temporary queue that was expected to be created again; None where nothing was."""
+        queue = self._expected.pop(name, None)
+        if queue is not None:
+            self.taken_back(queue)
+        return queue
 
     def make_room(self, name: str) -> None:
         """Delete the old queue at once, before a queue of this name is created, for instance by a reconnected client."""

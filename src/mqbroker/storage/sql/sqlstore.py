@@ -1,4 +1,4 @@
-"""The store in a database (decision 39).
+"""The store in a database (decision 41).
 
 One thread writes: the batches that gather while a transaction runs are the next transaction.  Another one reads pages and bodies.  The loop
 waits for neither, except at the start.  A database that is away stalls durable work and nothing else.

@@ -20,7 +20,7 @@ class PlaceTests(SynchronousTestCase):
         self.owner.topology.get = lambda node_id: self.known
         self.owner.turn.run = lambda function, *args: function(*args)
         assert self.known is not None
-        self.member = Member(self.owner, self.known, Mock(), Mock(), Mock())
+        self.member = Member(self.owner, self.known, Mock())
         self.member.start()
         self.member.started(Mock())
 
@@ -54,7 +54,7 @@ class UnreachedTests(SynchronousTestCase):
         self.owner.turn.run = lambda function, *args: function(*args)
         self.now = 1_000
         self.owner.clock.wall_ms = lambda: self.now
-        self.member = Member(self.owner, TopologyMember("b", 1, connector(1)), Mock(), Mock(), Mock())
+        self.member = Member(self.owner, TopologyMember("b", 1, connector(1)), Mock())
         self.member.start()
 
     def fail(self, after_ms: int) -> None:  # type: ignore[override]
@@ -122,7 +122,7 @@ class ContradictionTests(SynchronousTestCase):
         self.owner.turn.run = lambda function, *args: function(*args)
         self.owner.topology.get = lambda node_id: None
         self.reported = TopologyMember("b", 2, connector(1))
-        self.member = Member(self.owner, self.reported, Mock(), Mock(), Mock())
+        self.member = Member(self.owner, self.reported, Mock())
         self.member.start()
         self.member.started(Mock())
 

@@ -5,28 +5,30 @@ from __future__ import annotations
 from mqbroker.cluster.membership.member import Member
 from mqclient.errors import IllegalStateError
 from tests.unit.cluster.flow_support import PEER
-from tests.unit.cluster.test_connection import ConnectionTestCase
+from tests.unit.cluster.test_connection import ConnectionTestCase, carried
 
 
 class StoreAndForwardTests(ConnectionTestCase):
     """Messages are routed to the queue as long as the member is known: without it they would be lost."""
 
     def delete(self, found: Member) -> None:
-        self.world.messaging.administration.delete_address(found.store_and_forward.name, force=True)
+        self.world.messaging.administration.delete_address(carried(found).queue.name, force=True)
 
     def test_what_a_member_needs_is_not_deleted(self) -> None:
         found = self.appear(PEER, 1)
+        queue = carried(found).queue
         error = self.assertRaises(IllegalStateError, self.delete, found)
         self.assertIn(f"messages for the member {PEER} of the cluster connection c wait there", str(error))
-        self.assertFalse(found.store_and_forward.deleted)
+        self.assertFalse(queue.deleted)
 
     def test_nor_while_the_cluster_connection_is_stopped(self) -> None:
-        found = self.appear(PEER, 1)
+        queue = carried(self.appear(PEER, 1)).queue
         self.connection.stop()
-        self.assertRaises(IllegalStateError, self.delete, found)
+        self.assertRaises(IllegalStateError, self.world.messaging.administration.delete_address, queue.name, force=True)
 
     def test_what_is_left_of_one_that_has_gone_may_be(self) -> None:
         found = self.appear(PEER, 1)
+        queue = carried(found).queue
         found.gave_up()
-        self.delete(found)
-        self.assertTrue(found.store_and_forward.deleted)
+        self.world.messaging.administration.delete_address(queue.name, force=True)
+        self.assertTrue(queue.deleted)

@@ -11,10 +11,11 @@ from twisted.trial.unittest import SynchronousTestCase
 from mqbroker.cluster.membership import topology as limits
 from mqbroker.cluster.membership.topology import ClusterTopology
 from mqclient.protocol.topology import MEMBERS_MAX
+from mqclient.wire import packets as wire
 from mqclient.wire.frames import PING_CHANNEL
 from mqclient.wire.primitives import TransportConfiguration
 from tests.support.clock import START_MS, FakeClock
-from tests.unit.cluster.support import cluster_world, connector, member
+from tests.unit.cluster.support import cluster_world, connector, joined, member, subscribed
 from tests.unit.server.support import Peer
 
 
@@ -179,3 +180,42 @@ class ManagementTests(SynchronousTestCase):
                 {"nodeID": "c", "primary": "localhost:61616", "live": "localhost:61616"},
             ],
         )
+
+
+class StandInTests(SynchronousTestCase):
+    """Each member stands in for another one: clients are told so, members are not."""
+
+    def setUp(self) -> None:
+        self.world, self.cluster = cluster_world()
+        self.topology = self.cluster.topology = ClusterTopology(self.world.server.node_id, self.world.clock, stand_ins=True)
+        for number, name in enumerate("abc"):
+            self.topology.up(member(name, 10, number + 1))
+        self.client, self.other = subscribed(self.world), joined(self.world)
+        self.other.send(wire.SubscribeTopologyV2(True, 136), PING_CHANNEL)
+
+    def told(self, peer: Peer) -> dict[str, str | None]:
+        """Node ids of the news with the port of the backup; "left" for those that have left."""
+        found: dict[str, str | None] = {}
+        self.world.clock.advance(0)
+        for packet in peer.take(PING_CHANNEL):
+            if isinstance(packet, wire.ClusterTopologyV4):
+                found[packet.node_id] = None if packet.backup is None else str(dict(packet.backup.parameters)["port"])
+            elif isinstance(packet, wire.ClusterTopologyV2):
+                found[packet.node_id] = "left"
+        return found
+
+    def test_the_table(self) -> None:
+        self.assertEqual(self.told(self.client), {"a": "2", "b": "3", "c": "1"})
+        self.assertEqual(self.told(self.other), {"a": None, "b": None, "c": None})
+
+    def test_a_departure_changes_the_one_before(self) -> None:
+        self.told(self.client), self.told(self.other)
+        self.topology.lost("b")
+        self.assertEqual(self.told(self.client), {"b": "left", "a": "3"})
+        self.assertEqual(self.told(self.other), {"b": "left"})
+
+    def test_so_does_an_arrival(self) -> None:
+        self.told(self.client), self.told(self.other)
+        self.topology.up(member("ab", 10, 7))
+        self.assertEqual(self.told(self.client), {"ab": "2", "a": "7"})
+        self.assertEqual(self.told(self.other), {"ab": None})

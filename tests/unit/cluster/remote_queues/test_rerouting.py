@@ -7,48 +7,48 @@ from mqbroker.cluster.remote_queues import rerouting
 from mqclient.wire.packets import Commit
 from mqclient.wire.properties import LONG
 from tests.unit.cluster.flow_support import OTHER, PEER, binding, consumer
-from tests.unit.cluster.test_connection import ConnectionTestCase
+from tests.unit.cluster.test_connection import ConnectionTestCase, carried
 
 
 class ScaledDownTests(ConnectionTestCase):
     def store(self, found: Member) -> None:
         """A message waits for a queue of the member that nobody else has."""
-        found.flow.handle(binding())
-        found.flow.handle(consumer("CREATED"))
+        carried(found).flow.handle(binding())
+        carried(found).flow.handle(consumer("CREATED"))
         sender = self.world.session()
         sender.publish(b"1", "q")
-        self.assertEqual(found.store_and_forward.message_count, 1)
+        self.assertEqual(carried(found).queue.message_count, 1)
 
     def test_of_a_member_whose_messages_have_followed_it_nothing_is_kept(self) -> None:
         leaving = self.appear(PEER, 1)
         self.scale_down(leaving, OTHER)
         self.clock.advance(0)
-        self.assertTrue(leaving.store_and_forward.deleted)
-        self.assertEqual(self.connection.reroutings, {})
+        self.assertTrue(carried(leaving).queue.deleted)
+        self.assertEqual(self.loads.reroutings, {})
 
     def test_what_a_transaction_has_sent_to_it_follows_after_the_commit(self) -> None:
         leaving, other = self.appear(PEER, 1), self.appear(OTHER, 1)
-        leaving.flow.handle(binding())
-        leaving.flow.handle(consumer("CREATED"))
+        carried(leaving).flow.handle(binding())
+        carried(leaving).flow.handle(consumer("CREATED"))
         sender = self.world.session(auto_commit_sends=False)
         sender.publish(b"1", "q")
-        other.flow.handle(binding(node_id=OTHER, remote_id=9))
+        carried(other).flow.handle(binding(node_id=OTHER, remote_id=9))
         self.scale_down(leaving, OTHER)
         self.clock.advance(1)
         sender.ok(Commit())
         self.clock.advance(1)
-        self.assertEqual((bodies(other), leaving.store_and_forward.deleted), ([b"1"], True))
+        self.assertEqual((bodies(other), carried(leaving).queue.deleted), ([b"1"], True))
 
     def test_messages_are_not_moved_any_more_once_the_member_is_back(self) -> None:
         leaving = self.appear(PEER, 1)
         self.store(leaving)
         self.scale_down(leaving, OTHER)
         self.clock.advance(1)
-        self.assertEqual(list(self.connection.reroutings), [PEER])
+        self.assertEqual(list(self.loads.reroutings), [PEER])
         back = self.appear(PEER, self.clock.wall_ms() + 1)
-        self.assertEqual(self.connection.reroutings, {})
-        self.assertIs(back.store_and_forward, leaving.store_and_forward)
-        self.assertEqual(back.store_and_forward.message_count, 1)
+        self.assertEqual(self.loads.reroutings, {})
+        self.assertIs(carried(back).queue, carried(leaving).queue)
+        self.assertEqual(carried(back).queue.message_count, 1)
 
     def test_nor_once_the_cluster_connection_is_stopped(self) -> None:
         leaving = self.appear(PEER, 1)
@@ -56,25 +56,25 @@ class ScaledDownTests(ConnectionTestCase):
         self.scale_down(leaving, OTHER)
         self.connection.stop()
         self.clock.advance(1000)
-        self.assertEqual((self.connection.reroutings, leaving.store_and_forward.message_count), ({}, 1))
+        self.assertEqual((self.loads.reroutings, carried(leaving).queue.message_count), ({}, 1))
 
     def test_what_cannot_follow_yet_does_not_keep_messages_for_other_queues(self) -> None:
         """Each queue keeps its order: what is for one that is not known there waits, and what follows for the same one, too."""
         leaving, other = self.appear(PEER, 1), self.appear(OTHER, 1)
         sender = self.world.session()
         for name, remote_id in (("gone", 8), ("q", 7)):
-            leaving.flow.handle(binding(queue=name, remote_id=remote_id))
-            leaving.flow.handle(consumer("CREATED", name))
+            carried(leaving).flow.handle(binding(queue=name, remote_id=remote_id))
+            carried(leaving).flow.handle(consumer("CREATED", name))
         for body, name in ((b"1", "gone"), (b"2", "q"), (b"3", "gone"), (b"4", "q")):
             sender.publish(body, name)
-        other.flow.handle(binding(queue="q", node_id=OTHER, remote_id=9))
+        carried(other).flow.handle(binding(queue="q", node_id=OTHER, remote_id=9))
         self.scale_down(leaving, OTHER)
         self.clock.advance(0)
         self.assertEqual((bodies(leaving), bodies(other)), ([b"1", b"3"], [b"2", b"4"]))
-        other.flow.handle(binding(queue="gone", node_id=OTHER, remote_id=10))
+        carried(other).flow.handle(binding(queue="gone", node_id=OTHER, remote_id=10))
         self.clock.advance(1)
         self.assertEqual(bodies(other), [b"2", b"4", b"1", b"3"])
-        self.assertTrue(leaving.store_and_forward.deleted)
+        self.assertTrue(carried(leaving).queue.deleted)
 
     def test_many_go_in_several_turns(self) -> None:
         self.patch(rerouting, "MOVED_PER_TURN", 2)
@@ -83,38 +83,38 @@ class ScaledDownTests(ConnectionTestCase):
         self.world.session().publish(b"5", "q", properties={"_AMQ_SCHED_DELIVERY": (LONG, self.clock.wall_ms() + 60_000)})
         for body in (b"2", b"3", b"4"):
             self.world.session().publish(body, "q")
-        other.flow.handle(binding(node_id=OTHER, remote_id=9))
+        carried(other).flow.handle(binding(node_id=OTHER, remote_id=9))
         self.scale_down(leaving, OTHER)
         self.clock.advance(0)
         self.assertEqual(bodies(other), [b"1", b"2", b"3", b"4"])
-        self.assertEqual((other.store_and_forward.scheduled.count, leaving.store_and_forward.deleted), (1, True))
+        self.assertEqual((carried(other).queue.scheduled.count, carried(leaving).queue.deleted), (1, True))
 
     def test_what_never_can_follow_stays_and_the_rest_does_not_wait_for_it(self) -> None:
         leaving, other = self.appear(PEER, 1), self.appear(OTHER, 1)
         self.store(leaving)
         self.scale_down(leaving, OTHER)
         self.clock.advance(rerouting.ATTEMPTS * rerouting.RETRY_SECONDS + 1)
-        self.assertEqual((bodies(leaving), bodies(other), self.connection.reroutings), ([b"1"], [], {}))
+        self.assertEqual((bodies(leaving), bodies(other), self.loads.reroutings), ([b"1"], [], {}))
 
     def test_a_message_for_several_queues_goes_to_all_of_them_in_one_piece(self) -> None:
         leaving, other = self.appear(PEER, 1), self.appear(OTHER, 1)
         for number, name in enumerate(("x", "y")):
-            leaving.flow.handle(binding(queue=name, remote_id=7 + number, address="a"))
-            leaving.flow.handle(consumer("CREATED", name, address="a"))
-            other.flow.handle(binding(queue=name, remote_id=17 + number, address="a", node_id=OTHER))
+            carried(leaving).flow.handle(binding(queue=name, remote_id=7 + number, address="a"))
+            carried(leaving).flow.handle(consumer("CREATED", name, address="a"))
+            carried(other).flow.handle(binding(queue=name, remote_id=17 + number, address="a", node_id=OTHER))
         sender = self.world.session()
         sender.create_queue("here", "a", routing_type=0)
         sender.publish(b"1", "a", routing_type=0)
         self.assertEqual((bodies(leaving), bodies(other)), ([b"1"], []))
         self.scale_down(leaving, OTHER)
         self.clock.advance(0)
-        (reference,) = other.store_and_forward.references
-        stated = reference.message.raw_property(f"_AMQ_ROUTE_TO{other.store_and_forward.name}".encode("utf-16-le"))
+        (reference,) = carried(other).queue.references
+        stated = reference.message.raw_property(f"_AMQ_ROUTE_TO{carried(other).queue.name}".encode("utf-16-le"))
         assert isinstance(stated, bytes)
         self.assertEqual({int.from_bytes(stated[at : at + 8], "big") for at in (0, 8)}, {17, 18})
-        self.assertTrue(leaving.store_and_forward.deleted)
+        self.assertTrue(carried(leaving).queue.deleted)
 
 
 def bodies(found: Member) -> list[bytes]:
     """What waits for a member."""
-    return [reference.message.decoded().body for reference in found.store_and_forward.references]
+    return [reference.message.decoded().body for reference in carried(found).queue.references]

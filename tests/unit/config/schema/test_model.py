@@ -37,9 +37,10 @@ class ItemTests(TableCase):
             "role_mapping",
             "scale_down",
             "database_store",
+            "home_cluster",
             "shared_store",
             "colocated",
-            "replication",
+            "replication",  # from the properties of OpenMQ
         }
         known = {item.target for item in CORE.items()} | blocks
         self.assertEqual({field.name for field in fields(Configuration)} - known, set())

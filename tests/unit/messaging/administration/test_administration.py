@@ -5,9 +5,11 @@ from __future__ import annotations
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.config.model.configuration import QueueConfiguration
+from mqbroker.messaging.queues.definitions import QueueDefinition
 from mqclient.errors import (
     AddressDoesNotExistError,
     IllegalStateError,
+    InvalidFilterExpressionError,
     InvalidTransientQueueUseError,
     QueueExistsError,
 )
@@ -69,3 +71,24 @@ class AdministrationTests(SynchronousTestCase):
         self.bench.queue("q", "a", 1)
         with self.assertRaises(IllegalStateError):
             self.administration.create_address("a", (0,))
+
+    def test_an_address_may_change_hands(self) -> None:
+        """An administrator defines what was created automatically, and gives it up again; both is kept."""
+        self._auto("news", 0)
+        address = self.bench.core.addresses["news"]
+        before = len(self.bench.store.entries("address"))
+        self.administration.claim_address(address, frozenset((0,)))
+        self.assertFalse(address.auto_created)
+        self.administration.claim_address(address, frozenset((0,)))
+        self.administration.leave_address(address)
+        self.assertTrue(address.auto_created)
+        self.assertEqual(len(self.bench.store.entries("address")), before + 2)
+
+    def test_a_queue_by_its_whole_definition(self) -> None:
+        wanted = QueueDefinition("q", "a", 1, max_consumers=3, user="somebody")
+        queue = self.administration.define_queue(wanted)
+        self.assertEqual((queue.definition, queue.address.routing_types), (wanted, frozenset((1,))))
+        self.assertEqual(self.bench.store.entries("queue"), [("queue", "q")])
+        with self.assertRaises(InvalidFilterExpressionError):
+            self.administration.define_queue(QueueDefinition("r", "a", 1, "a = "))
+        self.assertNotIn("r", self.bench.core.queues)

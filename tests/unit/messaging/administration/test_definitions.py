@@ -57,6 +57,8 @@ class ManagementTests(RegistrarCase):
             ("destroyDivert", "d"),
             ("destroyQueue", "q"),
             ("deleteAddress", "a"),
+            ("addAddressSettings", "a", json.dumps({"maxDeliveryAttempts": 3})),
+            ("removeAddressSettings", "a"),
         ]
         for request in requests:
             self.ask(*request)
@@ -64,7 +66,8 @@ class ManagementTests(RegistrarCase):
             self.registrar.decide()
             [(succeeded, result)] = self.answers()
             self.assertTrue(succeeded, result)
-        self.assertEqual([name for _, name in self.agreed()], ["a", "a", "q", "q", "d", "d", "d", "q", "a"])
+        self.assertEqual([name for _, name in self.agreed()], ["a", "a", "q", "q", "d", "d", "d", "q", "a", "a", "a"])
+        self.assertEqual(self.agreed()[-2:], [("update", "a"), ("delete", "a")])
         self.assertEqual(self.world.messaging.diverts.names(), [])
 
     def test_a_refusal_is_the_answer_and_changes_nothing(self) -> None:

@@ -76,3 +76,25 @@ class ManagedTests(DivertCase):
         self.assertRaises(DivertDoesNotExistError, diverts.update, "other")
         with self.assertRaisesRegex(DivertError, "a forwarding address is missing"):
             diverts.create(DivertConfiguration("empty", "q", ()))
+
+    def test_what_others_have_agreed_on_is_imposed(self) -> None:
+        diverts = self.node.messaging.diverts
+        made, changed = DivertConfiguration("d", "q", ("t",)), DivertConfiguration("d", "q", ("u",), exclusive=True)
+        for configuration in (made, made, changed):
+            diverts.impose(configuration)
+            found = diverts.find("d")
+            self.assertEqual(found and found.configuration, configuration)
+        self.assertEqual((diverts.kept(), self.restarted().messaging.diverts.names()), (["d"], ["d"]))
+        with self.assertRaises(DivertError):
+            diverts.impose(DivertConfiguration("d", "q", ()))
+        self.assertEqual(diverts.names(), ["d"])
+        for _ in range(2):
+            diverts.withdraw("d")
+        self.assertEqual((diverts.names(), self.restarted().messaging.diverts.names()), ([], []))
+
+    def test_one_of_the_configuration_that_is_agreed_on_is_kept(self) -> None:
+        configured = DivertConfiguration("d", "q", ("t",))
+        self.node.messaging.deploy_diverts([configured])
+        self.assertEqual(self.node.messaging.diverts.kept(), [])
+        self.node.messaging.diverts.impose(configured)
+        self.assertEqual(self.node.messaging.diverts.kept(), ["d"])

@@ -7,6 +7,7 @@ from typing import Any
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.messaging.administration.registrar import CONSUMER_PLACE, AddressDefinition, Change, Reservation
+from mqbroker.messaging.queues.definitions import QueueDefinition
 from mqclient.errors import DuplicateMetadataError, IllegalStateError, MaxConsumerLimitExceededError
 from mqclient.wire import packets as wire
 from tests.support.registrar import SlowRegistrar
@@ -37,6 +38,7 @@ class DefinitionTests(RegistrarCase):
         self.session.ok(wire.DeleteQueue("q"))
         self.assertEqual([(each.action, each.definition.name) for each in self.registrar.agreed], CHANGES)
         self.assertEqual(self.registrar.agreed[1], Change("update", AddressDefinition("a", frozenset((0, 1)))))
+        self.assertEqual(self.registrar.made_changes, self.registrar.agreed)
 
     def test_a_request_waits_and_what_follows_it_stays_behind_it(self) -> None:
         self.hold()
@@ -115,6 +117,21 @@ class DefinitionTests(RegistrarCase):
 CHANGES = [("create", "a"), ("update", "a"), ("create", "q"), ("create", "s"), ("delete", "q")]
 
 
+class ReturningTests(RegistrarCase):
+    def test_a_client_gets_its_temporary_queue_as_it_is(self) -> None:
+        """Another part of the broker has kept it while the client was away."""
+        core, departing = self.world.messaging.core, self.world.server.departing
+        queue = self.world.messaging.administration.define_queue(QueueDefinition("t", "t", 1, durable=False, temporary=True))
+        departing.expect(queue)
+        self.world.peer().open(name="sender").publish(b"1", "t")
+        request = wire.CreateQueueV2("t", "t", temporary=True, routing_type=1)
+        self.session.ok(request)
+        self.assertEqual((core.queues["t"] is queue, queue.message_count), (True, 1))
+        self.session.error(request)
+        self.session.peer.lose()
+        self.assertEqual(list(core.queues), [])
+
+
 class NameTests(RegistrarCase):
     def claim(self, session: Any) -> None:
         session.send(wire.UniqueAddMetadata(CLIENT_ID, "me"))
@@ -123,6 +140,13 @@ class NameTests(RegistrarCase):
         self.session.ok(wire.UniqueAddMetadata(CLIENT_ID, "me"))
         self.assertEqual(self.registrar.owners, {(CLIENT_ID, "me"): "s"})
         self.session.ok(wire.SessionClose())
+        self.assertEqual(self.registrar.owners, {})
+
+    def test_one_that_a_client_brings_along_is_held(self) -> None:
+        self.session.send(wire.AddMetadataV2(CLIENT_ID, "me", False))
+        self.session.send(wire.AddMetadataV2("other", "me", False))
+        self.assertEqual(self.registrar.owners, {(CLIENT_ID, "me"): "s"})
+        self.session.peer.lose()
         self.assertEqual(self.registrar.owners, {})
 
     def test_one_that_somebody_else_has(self) -> None:
@@ -170,6 +194,13 @@ class PlaceTests(RegistrarCase):
         self.assertEqual(self.registrar.owners, {(CONSUMER_PLACE, "one"): "s/0", (CONSUMER_PLACE, "exclusive"): "s/1"})
         self.session.ok(wire.ConsumerClose(0))
         self.assertEqual(list(self.registrar.owners), [(CONSUMER_PLACE, "exclusive")])
+        self.session.peer.lose()
+        self.assertEqual(self.registrar.owners, {})
+
+    def test_one_that_a_client_brings_along_is_held(self) -> None:
+        self.session.send(wire.AddMetadataV2(CLIENT_ID, "me", False))
+        self.session.send(wire.AddMetadataV2("other", "me", False))
+        self.assertEqual(self.registrar.owners, {(CLIENT_ID, "me"): "s"})
         self.session.peer.lose()
         self.assertEqual(self.registrar.owners, {})
 

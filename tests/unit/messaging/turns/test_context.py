@@ -48,3 +48,59 @@ class ContextTests(SynchronousTestCase):
         self.run_after(first, "first")
         self.store.sync()
         self.assertEqual(self.done, ["second", "first"])
+
+
+class HoldTests(SynchronousTestCase):
+    """Something outside of the store has to happen first, for one session alone."""
+
+    def setUp(self) -> None:
+        self.store: Any = HeldStore()
+        self.context = OperationContext(self.store)
+        self.done: list[str] = []
+
+    def ask(self, name: str) -> None:
+        self.context.run(0, self.done.append, name)
+
+    def test_what_is_asked_later_waits_and_other_sessions_do_not(self) -> None:
+        self.ask("before")
+        go_on = self.context.hold()
+        self.ask("1")
+        self.ask("2")
+        OperationContext(self.store).run(0, self.done.append, "other session")
+        self.assertEqual((self.done, self.context.idle), (["before", "other session"], False))
+        go_on()
+        self.assertEqual((self.done, self.context.idle), (["before", "other session", "1", "2"], True))
+        self.ask("3")
+        self.assertEqual(self.done[-1], "3")
+
+    def test_it_has_its_place_behind_durable_work(self) -> None:
+        self.store.held = True
+        ticket = self.store.commit(self.store.begin())
+        self.context.run(ticket, self.done.append, "durable")
+        go_on = self.context.hold()
+        self.ask("behind")
+        self.store.sync()
+        self.assertEqual(self.done, ["durable"])
+        go_on()
+        self.assertEqual((self.done, self.context.idle), (["durable", "behind"], True))
+
+    def test_one_that_has_ended_before_its_turn_holds_nothing(self) -> None:
+        self.store.held = True
+        ticket = self.store.commit(self.store.begin())
+        self.context.run(ticket, self.done.append, "durable")
+        go_on = self.context.hold()
+        self.ask("behind")
+        go_on()
+        self.assertEqual(self.done, [])
+        self.store.sync()
+        self.assertEqual((self.done, self.context.idle), (["durable", "behind"], True))
+
+    def test_two_in_a_row(self) -> None:
+        first = self.context.hold()
+        self.ask("1")
+        second = self.context.hold()
+        self.ask("2")
+        first()
+        self.assertEqual(self.done, ["1"])
+        second()
+        self.assertEqual((self.done, self.context.idle), (["1", "2"], True))

@@ -53,8 +53,8 @@ TYPES = {
     "CHAR": CHAR,
 }
 ADDED_BY_THE_CLIENT = (KEY_CID, KEY_ROUTING_TYPE, KEY_LARGE_COMPRESSED, KEY_LARGE_SIZE)
-NEVER_CAPTURED = {11, 110, 112, 46, 50, -8, 104, *range(-112, -100)}
-"""Packets that only peers of version 126 and below use, and those of readers, which no Artemis knows."""
+NEVER_CAPTURED = {11, 110, 112, 46, 50, -8, 104, *range(-112, -100), -121, -122}
+"""Packets that only peers of version 126 and below use, and those of readers and home brokers, which no Artemis knows."""
 MESSAGE_PACKETS = (SessionSend.TYPE, SessionReceive.TYPE, SessionSendLarge.TYPE, SessionReceiveLarge.TYPE)
 
 

@@ -72,6 +72,17 @@ class SlowConsumerTests(SynchronousTestCase):
         self.assertEqual(told["_AMQ_RemoteAddress"], connection.remote)
         self.assertFalse(connection.closed)
 
+    def test_the_consumer_of_a_home_link_is_never_slow(self) -> None:
+        self.watch()
+        session = self.world.peer().open()
+        session.send(wire.AddMetadataV2(wire.HOME_LINK_KEY, "other", False))
+        session.create_queue("q")
+        for _ in range(100):
+            session.publish()
+        session.consume(credits=100)
+        self.pass_seconds(10)
+        self.assertEqual(self.slow(), [])
+
     def test_it_is_told_in_every_period(self) -> None:
         self.watch()
         self.consumer()

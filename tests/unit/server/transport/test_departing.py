@@ -50,3 +50,21 @@ class DepartingTests(SynchronousTestCase):
         self.bench.messaging.administration.delete_queue(queue)
         self.departing.add([queue])
         self.assertEqual(len(self.departing), 0)
+
+    def test_one_that_is_expected_is_taken_back_once(self) -> None:
+        (queue,) = self.queues(1)
+        told: list[Queue] = []
+        self.departing.taken_back.subscribe(told.append)
+        self.assertIsNone(self.departing.take_back(queue.name))
+        self.departing.expect(queue)
+        self.assertIs(self.departing.take_back(queue.name), queue)
+        self.assertIsNone(self.departing.take_back(queue.name))
+        self.assertEqual(told, [queue])
+
+    def test_one_that_ends_is_expected_no_more(self) -> None:
+        first, second = self.queues(2)
+        self.departing.expect(first)
+        self.departing.expect_no_more(second)
+        self.departing.expect_no_more(first)
+        self.departing.expect_no_more(first)
+        self.assertIsNone(self.departing.take_back(first.name))

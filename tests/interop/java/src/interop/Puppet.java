@@ -188,7 +188,10 @@ public final class Puppet {
     }
 
     private Object consume(String name, Map<String, String> values) throws Exception {
-        Session session = connections.get(values.get("on")).createSession(false, Session.AUTO_ACKNOWLEDGE);
+        // In an open (transacted) session, or in one of its own.
+        Session session = values.containsKey("within")
+            ? sessions.get(values.get("within"))
+            : connections.get(values.get("on")).createSession(false, Session.AUTO_ACKNOWLEDGE);
         Destination from = destination(session, values.get("from"));
         String selector = values.get("selector");
         String subscription = values.get("subscription");

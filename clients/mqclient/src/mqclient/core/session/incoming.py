@@ -7,6 +7,7 @@ from typing import Protocol, cast
 
 from mqclient.core.connection.channel import Channel
 from mqclient.core.consuming.consumers import Consumer
+from mqclient.core.consuming.encoded import EncodedConsumer
 from mqclient.core.sending.async_sends import AsyncSends
 from mqclient.core.sending.encoded_sends import EncodedSends
 from mqclient.core.sending.flow import ProducerFlow
@@ -23,6 +24,7 @@ from mqclient.wire.packets import (
     PacketsConfirmed,
     ProducerCredits,
     ProducerFailCredits,
+    ReceiveHeld,
     SessionReceive,
     SessionReceiveContinuation,
     SessionReceiveLarge,
@@ -41,6 +43,7 @@ class ReceivingSession(Protocol):
     flow: ProducerFlow
     async_sends: AsyncSends
     encoded_sends: EncodedSends | None
+    encoded_consumers: dict[int, EncodedConsumer]
 
     def consumer(self, consumer_id: int) -> Consumer | None:
         """The consumer with that id, None when there is none (any more)."""
@@ -62,12 +65,12 @@ class Incoming:
         is_counted = True
         if packet_type == SessionReceive.TYPE:
             message, consumer_id, delivery_count = hot.decode_receive(frame[HEADER_SIZE:], protocol.version)
-            consumer = session.consumer(consumer_id)
+            consumer = session.consumer(consumer_id) or session.encoded_consumers.get(consumer_id)
             if consumer is not None:
                 consumer.arrivals.message_received(message, delivery_count, size)
         elif packet_type == SessionReceiveContinuation.TYPE:
             chunk, continues, consumer_id = hot.decode_receive_continuation(frame[HEADER_SIZE:])
-            consumer = session.consumer(consumer_id)
+            consumer = session.consumer(consumer_id) or session.encoded_consumers.get(consumer_id)
             if consumer is not None:
                 consumer.arrivals.chunk_received(chunk, size, continues)
         elif packet_type == _NULL_RESPONSE and size == _CORRELATED_SIZE and session.encoded_sends is not None:
@@ -109,13 +112,20 @@ class Incoming:
             if session.encoded_sends is not None:
                 session.encoded_sends.refused_credits(packet.address)
         elif isinstance(packet, SessionReceiveLarge):
-            consumer = session.consumer(packet.consumer_id)
-            if consumer is not None:
-                consumer.arrivals.large_received(packet, size)
+            receiver = session.consumer(packet.consumer_id) or session.encoded_consumers.get(packet.consumer_id)
+            if receiver is not None:
+                receiver.arrivals.large_received(packet, size)
+        elif isinstance(packet, ReceiveHeld):
+            held = session.encoded_consumers.get(packet.consumer_id)
+            if held is not None:
+                held.arrivals.held_received(packet.message_id, packet.delivery_count)
         elif isinstance(packet, DisconnectConsumer):
             consumer = session.consumer(packet.consumer_id)
             if consumer is not None:
                 consumer.disconnected()
+            encoded = session.encoded_consumers.pop(packet.consumer_id, None)
+            if encoded is not None:
+                encoded.arrivals.disconnected()
 
     def _answered(self, packet: Packet) -> None:
         session = self._session

@@ -26,6 +26,7 @@ from mqclient.core.connection.listeners import ListenerMethods
 from mqclient.core.consuming.acks import TurnEnd
 from mqclient.core.consuming.buffers import PriorityBuffer
 from mqclient.core.consuming.consumers import Consumer
+from mqclient.core.consuming.encoded import EncodedConsumer, Recipient
 from mqclient.core.message import ClientMessage
 from mqclient.core.once.caches import IdCaches
 from mqclient.core.once.ids import OwnIds
@@ -126,6 +127,7 @@ class Session(ListenerMethods, Closing):
         self._queues = QueueAdministration(self.channel)
         self._incoming = Incoming(self)
         self._consumers: dict[int, Consumer] = {}
+        self.encoded_consumers: dict[int, EncodedConsumer] = {}
         self._producers: dict[int, Producer] = {}
         self.metadata: dict[str, str] = {}
         self._next_consumer = 0
@@ -317,7 +319,23 @@ class Session(ListenerMethods, Closing):
         consumer.opened(info)
         return consumer
 
-    # --- encoded messages: see mqclient.core.sending.encoded_sends ---
+    # --- encoded messages: see mqclient.core.sending.encoded_sends and mqclient.core.consuming.encoded ---
+
+    @starts
+    async def create_encoded_consumer(
+        self, queue_name: str, filter_string: str | None, arrivals: Recipient, *, priority: int = 0
+    ) -> EncodedConsumer:
+        """A consumer that has no credits yet; ``arrivals`` gets what comes.  Only for sessions that end with their connection."""
+        await self.channel.ready()
+        consumer_id = self._next_consumer
+        self._next_consumer += 1
+        consumer = self.encoded_consumers[consumer_id] = EncodedConsumer(self.channel, consumer_id, arrivals)
+        try:
+            await self.channel.call(CreateConsumer(consumer_id, queue_name, filter_string, False, True, priority), *QUEUE_QUERY_ANSWERS)
+        except BaseException:
+            self.encoded_consumers.pop(consumer_id, None)
+            raise
+        return consumer
 
     def open_encoded_sends(self) -> EncodedSends:
         """Prepare the session for encoded messages: it becomes the session of an anonymous producer.

@@ -15,6 +15,7 @@ from mqclient.wire.packets.cluster import *  # noqa: F403
 from mqclient.wire.packets.codec import decode_packet as decode_packet
 from mqclient.wire.packets.codec import encode_packet as encode_packet
 from mqclient.wire.packets.connection import *  # noqa: F403
+from mqclient.wire.packets.homes import *  # noqa: F403
 from mqclient.wire.packets.messaging import *  # noqa: F403
 from mqclient.wire.packets.queues import *  # noqa: F403
 from mqclient.wire.packets.readers import *  # noqa: F403

@@ -15,6 +15,7 @@ from typing import Any
 
 from mqclient.wire.packets.grammar_cluster import CLUSTER
 from mqclient.wire.packets.grammar_connection import CONNECTION, GENERIC, SESSION
+from mqclient.wire.packets.grammar_homes import HOMES
 from mqclient.wire.packets.grammar_messaging import CONSUMERS, DELIVERY, PRODUCERS
 from mqclient.wire.packets.grammar_packets import Description, Presence
 from mqclient.wire.packets.grammar_queues import QUEUES
@@ -34,6 +35,7 @@ CHAPTERS: Mapping[str, tuple[Description, ...]] = MappingProxyType(
         "xa": XA,
         "cluster": CLUSTER,
         "readers": READERS,
+        "homes": HOMES,
     }
 )
 """The descriptions by the group of packets that they belong to."""

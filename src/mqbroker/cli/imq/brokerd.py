@@ -1,0 +1,178 @@
+"""``mqbroker imq brokerd``: makes an instance of Open Message Queue if there is none, and runs it, with the options of ``imqbrokerd``."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from mqbroker.cli.options import without_effect
+from mqbroker.cli.start.create import write_instance
+from mqbroker.cli.status import BadUsage, CommandError
+from mqbroker.config.imq.files import PROPERTIES_FILE
+
+DEFAULT_NAME = "imqbroker"
+RESETS = ("store", "messages", "durables", "props")
+_VARHOME = "IMQ_VARHOME"
+_LIBHOME = "IMQ_LIBHOME"
+_DEFAULT_VARHOME = "/var/imq"
+_INSTALLATION = "props/broker/install.properties"
+_JAVA_FLAGS = ("-bgnd", "-silent", "-s", "-tty", "-save", "-shared", "-upgrade-store-nobackup", "-license")
+_JAVA_VALUES = (
+    "-vmargs",
+    "-javahome",
+    "-jrehome",
+    "-imqhome",
+    "-threads",
+    "-metrics",
+    "-loglevel",
+    "-dbuser",
+    "-dbpassword",
+    "-ldappassword",
+)
+
+
+@click.command(
+    epilog="Example: mqbroker imq brokerd -varhome /var/imq -name b1 -port 7676 -Dimq.cluster.url=file:/etc/imq/cluster.properties"
+)
+@click.option("-name", "name", default=DEFAULT_NAME, show_default=True, help="Name of the instance.")
+@click.option(
+    "-varhome",
+    "varhome",
+    type=click.Path(path_type=Path, file_okay=False),
+    help=f"Folder of instances. Default: ${_VARHOME}, or {_DEFAULT_VARHOME}.",
+)
+@click.option(
+    "-libhome", "libhome", type=click.Path(path_type=Path, file_okay=False), help=f"Folder with {_INSTALLATION}. Default: ${_LIBHOME}."
+)
+@click.option("-port", "port", type=click.IntRange(1, 65535), help="Port of clients and links: imq.portmapper.port.")
+@click.option("-cluster", "cluster", help="More members, host:port with commas between: imq.cluster.brokerlist.manual.")
+@click.option("-D", "definitions", multiple=True, metavar="NAME=VALUE", help="A property; also stands for ${NAME} in broker.xml.")
+@click.option("-backup", "backup", type=click.Path(path_type=Path), help="Write the change record to a new file; the broker is the master.")
+@click.option("-restore", "restore", type=click.Path(path_type=Path), help="Take over the change record in a file.")
+@click.option(
+    "-reset",
+    "resets",
+    multiple=True,
+    type=click.Choice(RESETS),
+    help="Forget the store, its messages or durable subscriptions, or the properties.",
+)
+@click.option("-remove", "remove", type=click.Choice(["instance"]), help="Remove the instance instead of running it.")
+@click.option("-force", "-f", "force", is_flag=True, help="With -remove: do not ask.")
+@click.option("-password", "password", help="Password of the key store: imq.keystore.password.")
+@click.option("-passfile", "passfile", type=click.Path(path_type=Path), help="File with passwords: imq.passfile.name.")
+@click.option("-version", "-v", "version", is_flag=True, help="Print the version and end.")
+@without_effect(*_JAVA_FLAGS, values=_JAVA_VALUES)
+def brokerd(name: str, varhome: Path | None, **options: Any) -> None:
+    """Run an instance in the foreground; a folder is made for a new one.
+
+    The instance is an ordinary instance folder below VARHOME/instances, so that `mqbroker run`, `stop`, `check` and `data` work on it, too.
+    Options of `imqbrokerd` about Java are accepted without effect.
+    """
+    if options["version"]:
+        from mqbroker import __version__
+
+        click.echo(f"mqbroker {__version__}")
+        return
+    folder = _instances(varhome) / _checked_name(name)
+    if options["remove"]:
+        _remove(folder, options["force"])
+        return
+    if not (folder / "etc" / "bootstrap.xml").exists():
+        _create(folder)
+    for what in options["resets"]:
+        _reset(folder, what)
+    _check_record_files(options["backup"], options["restore"])
+    arguments = ["--instance", str(folder), *daemon_arguments(options)]
+    sys.stdout.flush()
+    # The process becomes the broker: the starting program keeps the process id, and no memory of the command line is left.
+    os.execv(sys.executable, [sys.executable, "-m", "mqbroker.cli.daemon", *arguments])
+
+
+def daemon_arguments(options: dict[str, Any]) -> list[str]:
+    """What the process of the broker is told, beside its folder."""
+    arguments: list[str] = []
+    for definition in options["definitions"]:
+        if not definition.partition("=")[0]:
+            raise BadUsage(f"-D{definition}: expected -Dname=value")
+        arguments += ["--define", definition]
+    passfile = options["passfile"]
+    properties = {
+        "imq.portmapper.port": options["port"],
+        "imq.cluster.brokerlist.manual": options["cluster"],
+        "imq.keystore.password": options["password"],
+    }
+    if passfile is not None:
+        path = passfile.absolute()
+        properties |= {"imq.passfile.enabled": "true", "imq.passfile.dirpath": path.parent, "imq.passfile.name": path.name}
+    for key, value in properties.items():
+        if value is not None:
+            arguments += ["--imq-option", f"{key}={value}"]
+    libhome = options["libhome"] or (Path(os.environ[_LIBHOME]) if _LIBHOME in os.environ else None)
+    if libhome is not None:
+        arguments += ["--imq-installation", str((libhome / _INSTALLATION).absolute())]
+    for what in options["resets"]:
+        if what in ("messages", "durables"):
+            arguments += ["--imq-reset", what]
+    for key in ("backup", "restore"):
+        if options[key] is not None:
+            arguments += [f"--imq-{key}", str(options[key].absolute())]
+    return arguments
+
+
+def _instances(varhome: Path | None) -> Path:
+    return (varhome or Path(os.environ.get(_VARHOME, _DEFAULT_VARHOME))).absolute() / "instances"
+
+
+def _checked_name(name: str) -> str:
+    if not name.replace("_", "").isalnum():
+        raise BadUsage(f"-name {name}: expected letters, digits and _")
+    return name
+
+
+def _create(folder: Path) -> None:
+    from mqbroker.cli.imq.instance_files import imq_instance_files
+
+    write_instance(folder, "data", imq_instance_files(folder, sys.executable, lambda: os.urandom(32)))
+    click.echo(f"Created instance {folder}")
+    click.echo("Its users are admin and guest, whose passwords are their names: change them with `mqbroker user reset`")
+
+
+def _reset(folder: Path, what: str) -> None:
+    """Forget what needs no running broker: the whole store, or the properties."""
+    try:
+        if what == "store":
+            shutil.rmtree(folder / "data", ignore_errors=False)
+            (folder / "data").mkdir()
+        elif what == "props":
+            (folder / PROPERTIES_FILE).write_text("", encoding="utf-8")
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise CommandError(f"-reset {what}: {error}") from error
+
+
+def _remove(folder: Path, force: bool) -> None:
+    if not folder.exists():
+        raise CommandError(f"There is no instance {folder.name} in {folder.parent}")
+    if not force and not click.confirm(f"Do you want to remove instance {folder.name} with all its messages?", default=False):
+        click.echo("The instance was not removed.")
+        return
+    try:
+        shutil.rmtree(folder)
+    except OSError as error:
+        raise CommandError(f"cannot remove the instance: {error}") from error
+    click.echo(f"Removed instance {folder.name}.")
+
+
+def _check_record_files(backup: Path | None, restore: Path | None) -> None:
+    if backup is not None and restore is not None:
+        raise BadUsage("-backup and -restore: expected one of them")
+    if backup is not None and backup.exists():
+        raise CommandError(f"-backup {backup}: the file exists already; expected a new one")
+    if restore is not None and not restore.is_file():
+        raise CommandError(f"-restore {restore}: there is no such file")

@@ -1,0 +1,125 @@
+"""``mqbroker imq … bkr`` and ``… cls``: a broker and its cluster."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from mqbroker.cli.imq.tables import nested, properties, table
+from mqbroker.cli.imq.target import Target, attributes_option, listed, parse_attributes, target_options
+from mqbroker.cli.status import CommandError
+
+_ON_BROKER = "On the broker specified by:"
+
+
+@click.command(epilog="Example: mqbroker imq list bkr -b localhost:7676 -u admin -passfile passfile")
+@target_options
+def list_brokers(target: Target) -> None:
+    """List the brokers of the cluster, also those that are down."""
+    target.open("Listing all the brokers in the cluster that the following broker is a member of:")
+    found = target.run("Listing the brokers in the cluster failed.", "listBrokers")
+    rows = [(row["address"], row["state"]) for row in found["brokers"]]
+    head = properties([[("Cluster ID", found["clusterID"]), ("Cluster is Highly Available", "false")]], gap=3)
+    target.show(found | {"clusterIsHighlyAvailable": False}, f"{head}\n\n{table(('Address', 'State'), rows, gap=3, centred=True)}")
+    target.tell("Successfully listed brokers in the cluster.")
+
+
+@click.command(epilog="Example: mqbroker imq query bkr --origin")
+@click.option("--origin", is_flag=True, help="Show each property with its value, and which file or option gives it.")
+@target_options
+def query_broker(target: Target, origin: bool) -> None:
+    """Show everything about a broker, or where its properties come from."""
+    target.open("Querying the broker specified by:")
+    found = target.run("Querying the broker failed.", "listOrigins" if origin else "queryBroker")
+    if origin:
+        rows = [(row["name"], row["value"], row["origin"], row["effect"]) for row in found]
+        target.show(found, table(("Property", "Value", "Origin", "Effect"), rows))
+    else:
+        target.show(nested(found), properties(found, gap=3))
+    target.tell("Successfully queried the broker.")
+
+
+@click.command(epilog="Example: mqbroker imq update bkr -o imq.cluster.url=file:/etc/imq/cluster.properties")
+@attributes_option
+@target_options
+def update_broker(target: Target, attributes: tuple[str, ...]) -> None:
+    """Change properties in the file of the instance; they count from the next start on, imq.cluster.url from the next reload on."""
+    values = parse_attributes(attributes)
+    if not values:
+        raise CommandError("Error: the attributes to update need to be specified with the -o option.")
+    target.open("Updating the following broker attributes:", listed(values), _ON_BROKER)
+    if target.confirmed("Are you sure you want to update this broker?", "The broker was not updated."):
+        target.run("Updating the broker failed.", "updateBroker", json.dumps(values))
+        target.tell("Successfully updated the broker.")
+
+
+@click.command(epilog="Example: mqbroker imq quiesce bkr -b b1:7676")
+@target_options
+def quiesce(target: Target) -> None:
+    """Let a broker take no new clients; those that are connected go on, and so do links."""
+    target.open("Quiescing the broker where:")
+    if target.confirmed("Are you sure you want to quiesce this broker?", "The broker was not quiesced."):
+        target.run("Quiescing the broker failed.", "quiesce")
+        target.tell("Successfully quiesced the broker.")
+
+
+@click.command(epilog="Example: mqbroker imq unquiesce bkr -b b1:7676")
+@target_options
+def unquiesce(target: Target) -> None:
+    """Let a broker take new clients again."""
+    target.open("Unquiescing the broker where:")
+    if target.confirmed("Are you sure you want to unquiesce this broker?", "The broker was not unquiesced."):
+        target.run("Unquiescing the broker failed.", "unquiesce")
+        target.tell("Successfully unquiesced the broker.")
+
+
+@click.command(epilog="Example: mqbroker imq shutdown bkr -b b1:7676 -time 60")
+@click.option("-time", "seconds", type=click.IntRange(0), default=0, show_default=True, help="Seconds until the broker stops.")
+@click.option("-nofailover", "nofailover", is_flag=True, hidden=True)
+@target_options
+def shutdown(target: Target, seconds: int, nofailover: bool) -> None:
+    """Stop a broker in order; its messages are there again after its next start."""
+    target.open("Shutting down the broker specified by:")
+    if target.confirmed("Are you sure you want to shutdown this broker?", "The broker was not shutdown."):
+        target.run("Shutting down the broker failed.", "shutdown", seconds)
+        if seconds:
+            target.tell("Successfully sent command to shutdown the broker.")
+            return
+        target.tell(f"Waiting for broker at {target.place} to shutdown...")
+        target.wait(there=False, failed="Shutting down the broker failed.")
+        target.tell("Successfully shutdown the broker.")
+
+
+@click.command(epilog="Example: mqbroker imq restart bkr -b b1:7676")
+@target_options
+def restart(target: Target) -> None:
+    """Stop a broker in order and start it again, with its files as they are then."""
+    target.open("Restarting the broker specified by:")
+    if target.confirmed("Are you sure you want to restart this broker?", "The broker was not restarted."):
+        target.run("Restarting the broker failed.", "restart")
+        for there in (False, True):
+            target.wait(there=there, failed="Restarting the broker failed.")
+        target.tell("Successfully restarted the broker.")
+
+
+@click.command(epilog="Example: mqbroker imq reload cls -b b1:7676")
+@target_options
+def reload_cluster(target: Target) -> None:
+    """Let all members read imq.cluster.url and the list of brokers again, and open and close links accordingly."""
+    target.open("Reloading cluster configuration at the broker specified by:")
+    target.run("Reloading broker cluster configuration failed.", "reloadCluster")
+    target.tell("Successfully reloaded broker cluster configuration.")
+
+
+@click.command(epilog="Example: mqbroker imq changemaster cls -o imq.cluster.masterbroker=b2:7676 -b b1:7676")
+@attributes_option
+@target_options
+def change_master(target: Target, attributes: tuple[str, ...]) -> None:
+    """Let another broker keep the change record.  Sent to the present master."""
+    values = parse_attributes(attributes)
+    target.open("Changing cluster master broker to:", listed(values), _ON_BROKER)
+    question = "Are you sure you want to change the cluster master broker?"
+    if target.confirmed(question, "The cluster master broker was not changed."):
+        target.run("Changing cluster master broker failed.", "changeMaster", json.dumps(values))
+        target.tell("Successfully changed cluster master broker.")

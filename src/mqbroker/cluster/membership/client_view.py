@@ -1,0 +1,55 @@
+"""How clients see members of which each stands in for another one: as the backup of the one before.
+
+Clients that lose their broker then go on at the next one, as with a pair, with nothing but their settings for reconnection.  Members are
+not told of this: for them none is a backup.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mqclient.protocol.topology import TopologyMember
+
+
+class ClientView:
+    """The order is that of the node ids, in a circle.
+
+    Clients heed only announcements with a later event id than before: where the next member changes, so does the id that they are told.
+    """
+
+    def __init__(self) -> None:
+        self._told: dict[str, tuple[str | None, int]] = {}
+        """By node id: who stands in, and the event id with which clients were told that."""
+
+    def of(self, member: TopologyMember, members: Iterable[TopologyMember]) -> TopologyMember:
+        """What clients are told of ``member``, one of ``members``."""
+        following = self._following(member, members)
+        backup = None if following is None else following.node_id
+        told, event_id = self._told.get(member.node_id, (backup, member.unique_event_id))
+        if told != backup:
+            event_id += 1
+        event_id = max(event_id, member.unique_event_id)
+        self._told[member.node_id] = backup, event_id
+        return replace(member, unique_event_id=event_id, backup=None if following is None else following.primary)
+
+    def gone(self, node_id: str, event_id: int) -> int:
+        """The event id with which clients are told that a member has left."""
+        told = self._told.pop(node_id, None)
+        return event_id if told is None else max(event_id, told[1])
+
+    def before(self, node_id: str, members: Iterable[TopologyMember]) -> TopologyMember | None:
+        """The member for which ``node_id`` stands in, or has stood in; None without one."""
+        others = sorted((each for each in members if each.node_id != node_id and each.primary is not None), key=lambda each: each.node_id)
+        if not others:
+            return None
+        earlier = [each for each in others if each.node_id < node_id]
+        return (earlier or others)[-1]
+
+    @staticmethod
+    def _following(member: TopologyMember, members: Iterable[TopologyMember]) -> TopologyMember | None:
+        others = [each for each in members if each.node_id != member.node_id and each.primary is not None]
+        later = [each for each in others if each.node_id > member.node_id]
+        return min(later or others, key=lambda each: each.node_id, default=None)

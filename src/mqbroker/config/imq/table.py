@@ -1,0 +1,291 @@
+"""Every property of OpenMQ that an instance may have, and what this broker does with it.
+
+A ``*`` in a name stands for any text.  Defaults are those of OpenMQ's code.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from mqbroker.config.schema import values as kinds
+from mqbroker.config.schema.model import Item, Support, honoured, quiet, refused, warned
+
+CLUSTER_URL = "imq.cluster.url"
+
+_SECONDS = kinds.integer(1, kinds.INT_MAX)
+_PORT = kinds.integer(0, 65535)
+_COUNT = kinds.integer(0, kinds.INT_MAX, -1)
+_SIZE = kinds.byte_size(0, -1)
+
+ENHANCED = "only enhanced clusters have it"
+DATABASE = "messages and record are kept by the brokers themselves, not in a database"
+NO_PORT_MAPPER = "there is no port mapper: clients and links use its port for everything"
+ONE_LOOP = "the event loop of this broker has no such setting"
+OWN_STORE = "the journal of the instance's broker.xml is used, which is always synchronised"
+OWN_USERS = "users, roles and permissions are those of login.config and broker.xml of the instance"
+OWN_LOG = "the log of this broker is that of the process"
+OWN_METRICS = "metrics are those of broker.xml"
+PAGES = "the broker pages messages to its disk instead of refusing them; see global-max-size in broker.xml"
+NOT_SPOKEN = "its protocol is not spoken"
+
+
+@dataclass(frozen=True, slots=True)
+class ImqProperty:
+    """One property: ``shared`` ones are to be the same on all brokers.  ``updated``: ``update bkr`` may change it."""
+
+    item: Item
+    default: str = ""
+    shared: bool = False
+    updated: bool = False
+
+    @property
+    def name(self) -> str:
+        return self.item.name
+
+
+def _each(item: Item, default: str = "", *, updated: bool = False) -> ImqProperty:
+    return ImqProperty(item, default, updated=updated)
+
+
+def _shared(item: Item, default: str = "", *, updated: bool = False) -> ImqProperty:
+    return ImqProperty(item, default, shared=True, updated=updated)
+
+
+def _family(name: str, meaning: str, reason: str) -> ImqProperty:
+    return ImqProperty(quiet(name, kinds.TEXT, meaning, reason))
+
+
+CLUSTER: Sequence[ImqProperty] = (
+    _shared(honoured(CLUSTER_URL, kinds.TEXT, "The central file, as a file: URL."), updated=True),
+    _shared(honoured("imq.cluster.brokerlist", kinds.TEXT, "The members, host:port with commas between.")),
+    _each(honoured("imq.cluster.brokerlist.manual", kinds.TEXT, "More members; `-cluster` sets it.")),
+    _shared(honoured("imq.cluster.masterbroker", kinds.TEXT, "The member that keeps the change record, host:port.")),
+    _shared(honoured("imq.cluster.dynamicChangeMasterBrokerEnabled", kinds.BOOLEAN, "The master may be changed at run time."), "false"),
+    _shared(honoured("imq.cluster.nowaitForMasterBroker", kinds.BOOLEAN, "Serve clients before the record is here."), "false"),
+    _each(honoured("imq.cluster.nowaitForMasterBrokerTimeoutInSeconds", _SECONDS, "How long what needs the record waits then, s."), "90"),
+    _each(
+        warned(
+            "imq.cluster.masterbroker.enforce",
+            kinds.BOOLEAN,
+            "A master that is not there is an error.",
+            "what needs the record is always refused without it",
+            (True,),
+        ),
+        "true",
+    ),
+    _shared(honoured("imq.cluster.clusterid", kinds.TEXT, "Name of the cluster, which has to be the same on all brokers.")),
+    _each(honoured("imq.cluster.hostname", kinds.TEXT, "Host at which other brokers reach this one; `imq.hostname` unless set.")),
+    _each(quiet("imq.cluster.port", _PORT, "Port of the service cluster.", NO_PORT_MAPPER)),
+    _shared(
+        honoured("imq.cluster.transport", kinds.choice("TCP", "SSL"), "ssl: links use TLS, and so does everybody on that port."), "tcp"
+    ),
+    _each(honoured("imq.cluster.*.nodelay", kinds.BOOLEAN, "Links send small packets at once.")),
+    _each(quiet("imq.cluster.*.inbufsz", kinds.INT, "Size of a buffer.", ONE_LOOP)),
+    _each(quiet("imq.cluster.*.outbufsz", kinds.INT, "Size of a buffer.", ONE_LOOP)),
+    _each(honoured("imq.cluster.consumerFlowLimit", kinds.integer(1, kinds.INT_MAX), "Messages under way to a remote consumer."), "1000"),
+    _each(honoured("imq.cluster.ping.interval", _SECONDS, "Between two pings of a link, s; twice as long without one ends it."), "60"),
+    _each(honoured("imq.cluster.locktimeout", _SECONDS, "How long a reserved name waits for other brokers, s."), "60"),
+    _each(honoured("imq.cluster.waitReplyTimeout", _SECONDS, "How long a request waits for another broker, s."), "180"),
+    _each(quiet("imq.cluster.acktimeout", _SECONDS, "A time limit, s.", "an acknowledgement waits as long as the link is there")),
+    _each(honoured("imq.cluster.changeMasterBrokerWaitTimeout", _SECONDS, "How long a change of the master waits for changes, s."), "180"),
+    _each(
+        honoured("imq.cluster.pendingTransactionCheckInterval", _SECONDS, "Between two questions about an undecided transaction, s."),
+        "180",
+    ),
+    _each(
+        honoured("imq.reconnect.interval", kinds.integer(1, kinds.INT_MAX), "Reconnect intervals that temporary destinations wait."), "5"
+    ),
+    _each(quiet("imq.cluster.waitInfoReplyTimeout", _SECONDS, "A time limit, s.", "there are no such requests")),
+    _each(quiet("imq.cluster.waitConnectionInitTimeout", _SECONDS, "A time limit, s.", "a start waits for nobody but the master's record")),
+    _each(quiet("imq.cluster.shutdownTimeout", _SECONDS, "A time limit, s.", "a stop waits at most 10 s for other brokers")),
+    _each(
+        warned(
+            "imq.cluster.enforceRemoteDestinationLimit",
+            kinds.BOOLEAN,
+            "Count messages of other brokers.",
+            "limits hold for the messages that a broker keeps",
+        )
+    ),
+    _family("imq.cluster.prefetch.*", "How far ahead a broker asks.", "a remote consumer's window follows what local consumers take"),
+    _shared(refused("imq.cluster.ha", kinds.BOOLEAN, "An enhanced cluster.", DATABASE), "false"),
+    _shared(refused("imq.cluster.nomasterbroker", kinds.BOOLEAN, "A cluster of peers.", DATABASE), "false"),
+    _shared(refused("imq.cluster.sharecc.*", kinds.TEXT, "The record in a database.", DATABASE, ("",))),
+    _each(quiet("imq.brokerid", kinds.TEXT, "Name of a broker in a database.", ENHANCED)),
+    _family("imq.cluster.ha.takeoverWaitTimeout", "A time limit, s.", ENHANCED),
+    _family("imq.cluster.heartbeat.*", "Heartbeats.", ENHANCED),
+    _family("imq.cluster.monitor.*", "The watch over heartbeats.", ENHANCED),
+    _family("imq.cluster.reaptime", "How long rows are kept, s.", ENHANCED),
+    _family("imq.cluster.takeover.delay.interval", "A pause, s.", ENHANCED),
+    _family("imq.cluster.maxTakeoverSession*", "Sessions that are remembered.", ENHANCED),
+)
+"""The properties of clusters."""
+
+SERVICES: Sequence[ImqProperty] = (
+    _each(honoured("imq.instancename", kinds.TEXT, "Name of the instance; `-name` sets it."), "imqbroker"),
+    _each(honoured("imq.hostname", kinds.TEXT, "Host that the broker listens on; all unless set.")),
+    _each(honoured("imq.portmapper.hostname", kinds.TEXT, "The same for the port mapper's port.")),
+    _each(
+        honoured("imq.portmapper.port", kinds.integer(1, 65535), "The port of clients and links; `-port` sets it."), "7676", updated=True
+    ),
+    _each(honoured("imq.portmapper.backlog", kinds.POSITIVE, "Connections that wait to be accepted."), "50"),
+    _family("imq.portmapper.*", "More about the port mapper.", NO_PORT_MAPPER),
+    _shared(honoured("imq.service.activelist", kinds.NAMES, "Services that run: jms, ssljms, admin, ssladmin."), "jms,admin"),
+    _family("imq.service.list", "Services that there are.", "it follows from imq.service.activelist"),
+    _each(honoured("imq.jms.tcp.port", _PORT, "A further port of the service jms; 0: the port mapper's only."), "0"),
+    _each(honoured("imq.jms.hostname", kinds.TEXT, "The host of that port; as imq.hostname unless set.")),
+    _each(honoured("imq.ssljms.tls.port", _PORT, "The port of the service ssljms; 0: the system chooses one."), "0"),
+    _each(honoured("imq.ssljms.hostname", kinds.TEXT, "The host of that port; as imq.hostname unless set.")),
+    _each(honoured("imq.keystore.file.dirpath", kinds.TEXT, "Folder of the key store, relative to etc; etc unless set.")),
+    _each(honoured("imq.keystore.file.name", kinds.TEXT, "Key store of TLS: PKCS12, JKS or PEM."), "keystore"),
+    _each(honoured("imq.keystore.password", kinds.TEXT, "Its password.")),
+    _each(honoured("imq.passfile.enabled", kinds.BOOLEAN, "Passwords are in a file of their own."), "false"),
+    _each(honoured("imq.passfile.dirpath", kinds.TEXT, "Folder of that file, relative to etc; etc unless set.")),
+    _each(honoured("imq.passfile.name", kinds.TEXT, "Name of that file."), "passfile"),
+    *(_family(f"imq.{name}.*", "More about the service.", ONE_LOOP) for name in ("jms", "ssljms", "admin", "ssladmin")),
+    *(_family(f"imq.{name}.*", "More about the service.", NOT_SPOKEN) for name in ("httpjms", "httpsjms", "wsjms", "wssjms")),
+    _family("imq.protocol.*", "Buffers.", ONE_LOOP),
+    _family("imq.shared.*", "Threads.", ONE_LOOP),
+    _each(refused("imq.bridge.enabled", kinds.BOOLEAN, "Bridges to other products.", "there are none; see core bridges")),
+    _family("imq.bridge.*", "More about bridges.", "there are none"),
+)
+
+DESTINATIONS: Sequence[ImqProperty] = (
+    _shared(honoured("imq.autocreate.queue", kinds.BOOLEAN, "Queues are created when they are first used."), "true", updated=True),
+    _shared(honoured("imq.autocreate.topic", kinds.BOOLEAN, "Topics are created when they are first used."), "true", updated=True),
+    _shared(
+        honoured("imq.autocreate.reaptime", kinds.integer(0, kinds.INT_MAX), "They end so long after the last consumer and message, s."),
+        "120",
+    ),
+    _shared(
+        honoured("imq.autocreate.queue.maxNumActiveConsumers", kinds.integer(1, kinds.INT_MAX, -1), "Most consumers of such a queue."),
+        "-1",
+        updated=True,
+    ),
+    _shared(
+        warned(
+            "imq.autocreate.queue.maxNumBackupConsumers",
+            kinds.integer(-1, kinds.INT_MAX),
+            "More consumers that wait.",
+            "queues have no backup consumers: further ones are refused",
+            (0,),
+        ),
+        "0",
+        updated=True,
+    ),
+    _shared(honoured("imq.autocreate.queue.localDeliveryPreferred", kinds.BOOLEAN, "Consumers of the queue's broker come first."), "false"),
+    _shared(honoured("imq.autocreate.queue.consumerFlowLimit", kinds.integer(1, kinds.INT_MAX), "As consumerFlowLimit of a queue.")),
+    _shared(honoured("imq.autocreate.topic.consumerFlowLimit", kinds.integer(1, kinds.INT_MAX), "As consumerFlowLimit of a topic.")),
+    _shared(honoured("imq.autocreate.destination.maxNumMsgs", _COUNT, "Most messages of such a destination; -1 no limit."), "-1"),
+    _shared(honoured("imq.autocreate.destination.maxTotalMsgBytes", _SIZE, "Most bytes of it; -1 no limit."), "-1"),
+    _shared(
+        refused(
+            "imq.autocreate.destination.maxNumProducers",
+            kinds.integer(1, kinds.INT_MAX, -1),
+            "Most producers; -1 no limit.",
+            "a CORE client gets no answer when it makes a producer, and so cannot be refused one",
+            (-1,),
+        )
+    ),
+    _shared(
+        refused(
+            "imq.autocreate.destination.maxBytesPerMsg",
+            _SIZE,
+            "Most bytes of one message; -1 no limit.",
+            "single messages are not limited",
+            (-1,),
+        )
+    ),
+    _shared(
+        refused(
+            "imq.autocreate.destination.isLocalOnly",
+            kinds.BOOLEAN,
+            "Not known to other brokers.",
+            "other brokers would hear of it",
+        )
+    ),
+    _shared(honoured("imq.autocreate.destination.limitBehavior", kinds.TEXT, "REJECT_NEWEST or FLOW_CONTROL."), "REJECT_NEWEST"),
+    _shared(honoured("imq.autocreate.destination.useDMQ", kinds.BOOLEAN, "Dead messages go to mq.sys.dmq."), "true", updated=True),
+    _each(honoured("imq.message.expiration.interval", kinds.NOT_NEGATIVE, "How often expired messages are looked for, s."), "60"),
+    _each(
+        warned("imq.message.max_size", kinds.TEXT, "Most bytes of a message.", "large messages go to the disk: there is no limit", ("70m",))
+    ),
+    _each(warned("imq.system.max_count", _COUNT, "Most messages of a broker.", PAGES, (-1,)), "-1"),
+    _each(warned("imq.system.max_size", _SIZE, "Most bytes of a broker.", PAGES, (-1,)), "-1"),
+    _each(warned("imq.destination.logDeadMsgs", kinds.BOOLEAN, "Log dead messages.", "metrics and notifications show them"), "false"),
+    _each(warned("imq.destination.DMQ.truncateBody", kinds.BOOLEAN, "Keep no body of dead messages.", "bodies are kept whole"), "false"),
+)
+
+OTHERS: Sequence[ImqProperty] = (
+    _each(refused("imq.persist.store", kinds.choice("FILE", "JDBC"), "Where messages are.", DATABASE, ("FILE",)), "file"),
+    _family("imq.persist.*", "More about the store.", OWN_STORE),
+    *(
+        _each(warned(name, kinds.TEXT, "Users and permissions.", OWN_USERS, unless))
+        for name, unless in (
+            ("imq.accesscontrol.enabled", ("true",)),
+            ("imq.accesscontrol.type", ("file",)),
+            ("imq.authentication.type", ("digest", "basic")),
+        )
+    ),
+    _family("imq.accesscontrol.*", "Permissions.", OWN_USERS),
+    _family("imq.authentication.*", "Logins.", OWN_USERS),
+    _family("imq.user_repository.*", "Users.", OWN_USERS),
+    _family("imq.imqcmd.password", "Password of the commands.", "the commands read it from their passfile"),
+    _family("imq.log.*", "The log.", OWN_LOG),
+    _family("imq.metrics.*", "Metrics.", OWN_METRICS),
+    _family("imq.transaction.*", "Transactions.", "prepared branches wait for their manager, as transaction-timeout of broker.xml says"),
+    _family("imq.memory.*", "Memory.", PAGES),
+    _family("imq.*.threshold", "Memory.", PAGES),
+    _family("imq.*.count", "Memory.", PAGES),
+    *(
+        _family(name, "Internals.", "it is about the inside of another program")
+        for name in ("imq.config.version", "imq.restart.code", "imq.packet.*", "imq.diag.*", "imq.fix.*", "imq.home", "imq.varhome")
+    ),
+    *(
+        _family(name, "Internals.", "it is about the inside of another program")
+        for name in ("imq.etchome", "imq.libhome", "imq.instanceshome", "imq.keystore.*", "imq.primaryowner.*", "imq.ping.*")
+    ),
+)
+
+GROUPS: Sequence[tuple[str, Sequence[ImqProperty]]] = (
+    ("Clusters", CLUSTER),
+    ("Services", SERVICES),
+    ("Destinations", DESTINATIONS),
+    ("Others", OTHERS),
+)
+
+PROPERTIES: Sequence[ImqProperty] = tuple(each for _, group in GROUPS for each in group)
+
+DEFAULTS = {each.name: each.default for each in PROPERTIES if each.default}
+
+SHARED_NAMES = frozenset(each.name for each in PROPERTIES if each.shared)
+
+UPDATED_NAMES = tuple(sorted(each.name for each in PROPERTIES if each.updated))
+"""What ``update bkr`` may change."""
+
+KNOWN_NAMES = tuple(each.name for each in PROPERTIES if "*" not in each.name)
+
+_EXACT = {each.name: each for each in PROPERTIES if "*" not in each.name}
+
+
+def find_property(name: str) -> ImqProperty | None:
+    """The entry of a property: one of that name, or else the first whose ``*`` fits."""
+    found = _EXACT.get(name)
+    return found or next((each for pattern, each in _patterns() if pattern.fullmatch(name)), None)
+
+
+@cache
+def _patterns() -> Sequence[tuple[re.Pattern[str], ImqProperty]]:
+    return [(re.compile(re.escape(each.name).replace(r"\*", ".+")), each) for each in PROPERTIES if "*" in each.name]
+
+
+def is_secret(name: str) -> bool:
+    """Is the value not to be shown?"""
+    return "password" in name.lower()
+
+
+def accepted(entry: ImqProperty) -> bool:
+    """Does the property change nothing?"""
+    return entry.item.support is Support.IGNORED

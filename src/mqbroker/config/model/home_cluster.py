@@ -1,0 +1,48 @@
+"""The settings of a broker whose cluster keeps messages at their homes: Open Message Queue's conventional clusters.
+
+Names and defaults are those of OpenMQ's code, which differ in places from its guide.  Durations are seconds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class HomeCluster:
+    """The part of this broker in a cluster of home brokers; the links are the cluster connection of the same configuration named ``imq``.
+
+    ``brokers`` are the members as host:port, this broker among them or not; ``master`` is the member that keeps the change record, None
+    without a record; ``address`` is this broker as the others name it.
+    """
+
+    brokers: tuple[str, ...]
+    master: str | None
+    address: str
+
+    dynamic_change_master: bool = False
+    """May the master be changed while the cluster runs?"""
+    nowait_for_master: bool = False
+    """Does this broker serve clients before it has the record?  What needs the record waits up to ``nowait_for_master_s`` for it."""
+    nowait_for_master_s: float = 90
+    change_master_wait_s: float = 180
+    """How long a change of the master waits for changes that are under way."""
+    consumer_flow_limit: int = 1000
+    """Messages at most that are under way to one remote consumer."""
+    autocreate_queue: bool = True
+    """May queues be created because somebody uses them?"""
+    autocreate_topic: bool = True
+    reconnect_interval_multiplier: int = 5
+    """Temporary destinations of a connection outlive a restart of its broker for this many of its reconnect intervals."""
+    wait_reply_s: float = 180
+    """How long a request to another member waits for its answer."""
+    lock_timeout_s: float = 60
+    """How long the reservation of a name waits for the other members."""
+    pending_transaction_check_s: float = 180
+    """Between two questions about a transaction of several homes whose outcome is not known."""
+    cluster_id: str | None = None
+
+    @property
+    def is_master(self) -> bool:
+        """Does this broker keep the change record, as configured?"""
+        return self.master == self.address

@@ -1,0 +1,187 @@
+"""Makes the definitions of this broker what the change record says, without asking anybody."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from typing import TYPE_CHECKING
+
+from mqbroker.config.model.cluster import DivertConfiguration
+from mqbroker.imq.record.changes import (
+    ADDRESS,
+    QUEUE,
+    SETTINGS,
+    Definition,
+    Kind,
+    Recorded,
+    definition_of,
+    is_recorded,
+)
+from mqbroker.imq.record.record import ChangeRecord
+from mqbroker.imq.record.updates import queue_update
+from mqbroker.messaging.administration.registrar import AddressDefinition, AddressSettingDefinition, Change
+from mqbroker.messaging.queues.definitions import QueueDefinition
+from mqbroker.server.security.kept_settings import change_address_setting
+from mqclient.errors import MQError
+
+if TYPE_CHECKING:
+    from mqbroker.messaging.messaging import Messaging
+    from mqbroker.messaging.queues.address import Address
+    from mqbroker.messaging.queues.queue import Queue
+
+
+class Application:
+    """Applies changes to ``messaging``.
+
+    ``configured`` are the names of addresses and queues that the files of this broker define: they are not removed, but put on record.
+    ``settings`` are the settings of addresses that management has made, as texts by their matches; ``warn`` takes a sentence about what
+    cannot be as the record says.
+    """
+
+    def __init__(
+        self,
+        messaging: Messaging,
+        configured: Collection[str],
+        settings: Mapping[str, str],
+        warn: Callable[[str], object],
+    ) -> None:
+        self._core = messaging.core
+        self._administration = messaging.administration
+        self._diverts = messaging.diverts
+        self._configured = configured
+        self._settings = dict(settings)
+        self._warn = warn
+
+    # --- one change
+
+    def apply(self, change: Recorded) -> None:
+        """Make one change; nothing happens where everything is so already."""
+        try:
+            self._apply(change)
+        except (MQError, ValueError) as error:
+            self._warn(f"{change.name} is not as the change record says at {change.position}: {error}")
+
+    def define(self, definition: Definition) -> None:
+        """Make a definition what it is said to be.  Raises the errors of the definition."""
+        if isinstance(definition, AddressDefinition):
+            self._put_address(definition)
+        elif isinstance(definition, QueueDefinition):
+            self._put_queue(definition)
+        elif isinstance(definition, DivertConfiguration):
+            self._diverts.impose(definition)
+        else:
+            change_address_setting(self._core, self._core.store, definition.name, definition.text)
+            self._settings[definition.name] = definition.text
+
+    def remove(self, key: str) -> None:
+        """Remove what has this unique key, if it is there."""
+        subject, _, name = key.partition(":")
+        if subject == QUEUE:
+            queue = self._core.queues.get(name)
+            if queue is not None and not queue.definition.internal:
+                self._administration.delete_queue(queue, remove_consumers=True)
+        elif subject == ADDRESS:
+            address = self._core.addresses.get(name)
+            if address is not None and not address.internal:
+                self._administration.delete_address(name, force=True)
+        elif subject == SETTINGS:
+            change_address_setting(self._core, self._core.store, name, "")
+            self._settings.pop(name, None)
+        else:
+            self._diverts.withdraw(name)
+
+    def note(self, change: Change) -> None:
+        """This broker has made a change by itself."""
+        definition = change.definition
+        if isinstance(definition, AddressSettingDefinition):
+            self._settings.pop(definition.name, None)
+            if change.action != "delete":
+                self._settings[definition.name] = definition.text
+
+    def _apply(self, change: Recorded) -> None:
+        if change.kind.removes:
+            self.remove(change.key)
+        elif change.kind is not Kind.RESET:
+            self.define(definition_of(change.key, change.form))
+
+    def _put_address(self, definition: AddressDefinition) -> None:
+        address = self._core.addresses.get(definition.name)
+        if address is None:
+            self._administration.create_address(definition.name, definition.routing_types)
+        else:
+            needed = {queue.definition.routing_type for queue in address.queues}
+            self._administration.claim_address(address, definition.routing_types | needed)
+
+    def _put_queue(self, definition: QueueDefinition) -> None:
+        existing = self._core.queues.get(definition.name)
+        if existing is None:
+            self._administration.define_queue(definition)
+            return
+        update = queue_update(existing.definition, definition)
+        if update.replaced:
+            self._warn(f"the queue {definition.name} is made anew, without its messages: the change record defines it differently")
+            self._administration.delete_queue(existing, remove_consumers=True, keep_address=True)
+            self._administration.define_queue(definition)
+        elif update.changes:
+            self._administration.update_queue(existing, **update.changes)
+
+    # --- everything
+
+    def apply_all(self, record: ChangeRecord) -> list[Definition]:
+        """Make all definitions what the record says: what others do not have is removed.
+
+        What is made automatically, internal or temporary stays, and so do dead letter and expiry addresses.  Returns what the files of
+        this broker define and the record does not have.
+        """
+        kept_addresses = self._lasting()
+        unrecorded: list[Definition] = []
+        for queue in list(self._core.queues.values()):
+            if record.get(f"{QUEUE}:{queue.name}") is None and is_recorded(Change("create", queue.definition)):
+                if queue.name in self._configured:
+                    unrecorded.append(queue.definition)
+                elif queue.definition.address not in kept_addresses:
+                    self._drop(queue)
+        for address in list(self._core.addresses.values()):
+            if record.get(f"{ADDRESS}:{address.name}") is None and not (address.auto_created or address.temporary or address.internal):
+                if address.name in self._configured:
+                    unrecorded.append(AddressDefinition(address.name, address.routing_types))
+                elif address.name not in kept_addresses:
+                    self._leave_address(address)
+        for name in self._diverts.kept():
+            if record.get(f"divert:{name}") is None:
+                self._diverts.withdraw(name)
+        for match in sorted(self._settings):
+            if record.get(f"{SETTINGS}:{match}") is None:
+                self.remove(f"{SETTINGS}:{match}")
+        for change in record.definitions:
+            self.apply(change)
+        return sorted(unrecorded, key=lambda each: isinstance(each, QueueDefinition))
+
+    def own_definitions(self) -> list[Definition]:
+        """What this broker has and what belongs into a record, addresses before queues."""
+        addresses = [
+            AddressDefinition(each.name, each.routing_types)
+            for each in self._core.addresses.values()
+            if not (each.auto_created or each.temporary or each.internal)
+        ]
+        queues = [each.definition for each in self._core.queues.values() if is_recorded(Change("create", each.definition))]
+        found = (self._diverts.find(name) for name in self._diverts.kept())
+        diverts = [divert.configuration for divert in found if divert is not None]
+        return [*addresses, *queues, *diverts, *(AddressSettingDefinition(*each) for each in self._settings.items())]
+
+    def _lasting(self) -> set[str]:
+        """The addresses where messages go that nobody has taken."""
+        settings = [each.settings for each in self._core.addresses.values()]
+        return {name for each in settings for name in (each.dead_letter_address, each.expiry_address) if name}
+
+    def _drop(self, queue: Queue) -> None:
+        try:
+            self._administration.delete_queue(queue, remove_consumers=True, keep_address=True)
+        except MQError as error:
+            self._warn(f"the queue {queue.name}, which the change record does not have, stays: {error}")
+
+    def _leave_address(self, address: Address) -> None:
+        """An address that is nobody's: it goes with its last queue."""
+        if address.queues:
+            self._administration.leave_address(address)
+        else:
+            self._administration.delete_address(address.name)

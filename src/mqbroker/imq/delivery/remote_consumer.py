@@ -1,0 +1,297 @@
+"""A remote consumer: the consumer that this broker has at a home, for its own consumers of one queue with one filter."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from mqbroker.imq.delivery.contents import Contents
+from mqbroker.imq.delivery.waiting import Waiting
+from mqbroker.messaging.message.large_body import LargeBody
+from mqbroker.messaging.message.message import Message
+from mqbroker.messaging.queues.references import RemoteReference
+from mqclient.wire.message import body_end
+
+if TYPE_CHECKING:
+    from mqbroker.messaging.queues.queue import Queue
+    from mqclient.core.consuming.encoded import EncodedConsumer
+    from mqclient.wire.packets import SessionReceiveLarge
+
+FIRST_WINDOW = 8
+"""Messages that are asked for at first; the window grows as they are taken, up to the limit of the flow."""
+
+
+WINDOW_BYTES_MAX = 8 * 1024 * 1024
+"""Bytes of messages, without large bodies, that are under way to one remote consumer or wait here for it, as far as their sizes so far
+allow to say; one message may always come."""
+
+
+class RemoteOwner(Protocol):
+    """The queue here, as its remote consumers see it."""
+
+    queue: Queue
+
+    @property
+    def flow_limit(self) -> int:
+        """Messages at most that are under way to one remote consumer."""
+
+    def next_id(self) -> int:
+        """An id of this broker for a message."""
+
+    def create_body(self, body_id: int) -> LargeBody: ...
+
+    def arrived(self, remote: RemoteConsumer) -> None:
+        """A message waits."""
+
+    def missing(self, remote: RemoteConsumer, home_id: int) -> None:
+        """The home has referred to a message that is not here."""
+
+    def closing(self, remote: RemoteConsumer) -> None:
+        """Nobody needs it any more, and nothing is in delivery from it."""
+
+    def ended(self, remote: RemoteConsumer) -> None:
+        """The home has ended the consumer."""
+
+
+class RemoteConsumer:
+    """Asks its home for messages as the consumers here take them, and tells it how each was settled.
+
+    ``window`` is how many messages may be under way or wait here; it is doubled when consumers have taken all of them and could take more,
+    and begins anew after they have let some wait too long.  ``home`` is the node id of the home; ``filter_string`` None: all messages.
+    ``contents`` are those that the home may refer to, None where it refers to none.
+    """
+
+    def __init__(self, owner: RemoteOwner, home: str, filter_string: str | None, contents: Contents | None) -> None:
+        self.owner = owner
+        self.home = home
+        self.filter_string = filter_string
+        self.waiting = Waiting()
+        self.unsettled: OrderedDict[int, RemoteReference] = OrderedDict()
+        """What is in delivery to this consumer at the home, by the id that it has here, in the order of arrival."""
+        self.window = FIRST_WINDOW
+        self.lost = False
+        """The home has taken back what was in delivery."""
+        self.retiring = False
+        """There are no consumers for it here: what comes goes back."""
+        self.received = 0
+        self.settled = 0
+        self.returned = 0
+        self._contents = contents
+        self._consumer: EncodedConsumer | None = None
+        self._outstanding = 0
+        """Messages that were asked for and have not come."""
+        self._mean_size = 0
+        """Bytes of a message, as the last ones were."""
+        self._large: tuple[Message, LargeBody, int] | None = None
+
+    # --- its life
+
+    def opened(self, consumer: EncodedConsumer) -> None:
+        """The home has the consumer."""
+        self._consumer = consumer
+        if self.retiring:
+            self._close_if_done()
+
+    def retire(self) -> None:
+        """The consumers here have gone: what waits goes back, and the rest when it is settled."""
+        self.retiring = True
+        self._stop_asking()
+        self.give_back(self.waiting.clear(), counted=False)
+        self._close_if_done()
+
+    def revive(self) -> None:
+        """There are consumers again."""
+        self.retiring = False
+        self.window = FIRST_WINDOW
+
+    def lose(self) -> None:
+        """The link is gone: messages that no consumer has are forgotten, and settling the others has no effect any more."""
+        self.lost = True
+        self._consumer = None
+        if self._large is not None:
+            self._large[1].release()
+            self._large = None
+        self.waiting.clear()
+        unsettled, self.unsettled = self.unsettled, OrderedDict()
+        for reference in unsettled.values():
+            _release(reference)
+
+    def disconnected(self) -> None:
+        """The home has ended the consumer; it may have deleted the queue."""
+        self.lose()
+        self.owner.ended(self)
+
+    @property
+    def encoded(self) -> EncodedConsumer | None:
+        """The consumer at the home; None before it is open, and after the loss."""
+        return self._consumer
+
+    # --- asking
+
+    def ask(self, more_wanted: bool) -> None:
+        """Ask for messages as far as the window allows.  ``more_wanted``: a consumer here is ready, and has got all that waited."""
+        if self._consumer is None or self.retiring:
+            return
+        waiting = len(self.waiting)
+        if more_wanted and not self._outstanding and not waiting and self.received:
+            self.window = min(2 * self.window, self.owner.flow_limit)
+        window = min(self.window, self.owner.flow_limit, max(WINDOW_BYTES_MAX // max(self._mean_size, 1), 1))
+        room = window - self._outstanding - waiting
+        if room > 0 and 2 * self._outstanding <= window:
+            self._outstanding += room
+            self._consumer.grant(room)
+
+    def hand_back_waiting(self) -> None:
+        """Nobody here takes what waits: give it to others, and ask for little next time."""
+        self.window = 1
+        self._stop_asking()
+        self.give_back(self.waiting.clear(), counted=False)
+
+    def _stop_asking(self) -> None:
+        if self._consumer is not None and self._outstanding:
+            self._consumer.grant(0)
+        self._outstanding = 0
+
+    # --- what comes (a Recipient)
+
+    def message_received(self, message: bytes, delivery_count: int, frame_size: int) -> None:
+        if self.lost:
+            return
+        self._arrive(Message.read(message, body_end(message)), delivery_count)
+
+    def held_received(self, message_id: int, delivery_count: int) -> None:
+        if self.lost:
+            return
+        content = None if self._contents is None else self._contents.find(message_id)
+        if content is None:
+            self.owner.missing(self, message_id)
+        else:
+            self._take_in(content.duplicate(self.owner.next_id()), message_id, delivery_count)
+
+    def large_received(self, packet: SessionReceiveLarge, frame_size: int) -> None:
+        if self.lost:
+            return
+        body = self.owner.create_body(self.owner.next_id())
+        self._large = Message.read(packet.headers, 0, large=body), body, packet.delivery_count
+
+    def chunk_received(self, chunk: bytes, frame_size: int, continues: bool) -> None:
+        if self._large is None:
+            return
+        message, body, delivery_count = self._large
+        body.append(chunk)
+        if not continues:
+            self._large = None
+            body.complete()
+            self._arrive(message, delivery_count)
+
+    def _arrive(self, message: Message, delivery_count: int) -> None:
+        home_id = message.message_id
+        message.renumber(self.owner.next_id())
+        message.keep_elsewhere()
+        self._take_in(message, home_id, delivery_count)
+
+    def _take_in(self, message: Message, home_id: int, delivery_count: int) -> None:
+        if self._contents is not None and message.large is None:
+            self._contents.keep(home_id, message)
+        reference = RemoteReference(message, self.owner.queue, delivery_count, self, home_id)
+        self.received += 1
+        self._mean_size += (len(message.buffer) - self._mean_size) // (8 if self._mean_size else 1)
+        if self._outstanding:
+            self._outstanding -= 1
+        self.unsettled[message.message_id] = reference
+        if self.retiring:
+            self.give_back((reference,), counted=False)
+        else:
+            self.waiting.add(reference)
+            self.owner.arrived(self)
+
+    # --- settling
+
+    def acknowledge(self, references: Sequence[RemoteReference]) -> None:
+        """The messages are done with."""
+        consumer = self._consumer
+        if consumer is None:
+            return
+        last = self._in_order(references)
+        if last is None:
+            consumer.acknowledge([reference.home_id for reference in references])
+        else:
+            consumer.acknowledge_until(last)
+        self._forget(references)
+        self._close_if_done()
+
+    def take_over(self, references: Sequence[RemoteReference]) -> Callable[[], None]:
+        """A transaction that is about to be prepared has them.  Returns the function that acknowledges them."""
+        consumer = self._consumer
+        assert consumer is not None
+
+        def acknowledge() -> None:
+            consumer.acknowledge([reference.home_id for reference in references])
+            self._forget(references)
+            self._close_if_done()
+
+        return acknowledge
+
+    def give_back(self, references: Sequence[RemoteReference], *, counted: bool) -> None:
+        """The messages go back to the home; with ``counted`` they were consumed in vain."""
+        consumer = self._consumer
+        if consumer is None or not references:
+            return
+        self.returned += len(references)
+        consumer.give_back([reference.home_id for reference in references], counted=counted)
+        self._forget(references)
+        self._close_if_done()
+
+    def put_back(self, references: Iterable[RemoteReference]) -> None:
+        """A consumer here has not used them: they wait for another one."""
+        if self.retiring:
+            self.give_back(list(references), counted=False)
+            return
+        for reference in references:
+            if reference.message.message_id in self.unsettled:
+                self.waiting.add(reference)
+        self.owner.arrived(self)
+
+    def expired(self, reference: RemoteReference) -> None:
+        """The message has expired."""
+        consumer = self._consumer
+        if consumer is not None:
+            consumer.expired(reference.home_id)
+            self._forget((reference,))
+            self._close_if_done()
+
+    def _in_order(self, references: Sequence[RemoteReference]) -> int | None:
+        """The id of the last of ``references`` at the home, if they are the oldest unsettled ones in order; else None."""
+        for reference, oldest in zip(references, self.unsettled.values(), strict=False):
+            if reference is not oldest:
+                return None
+        return references[-1].home_id if len(references) <= len(self.unsettled) else None
+
+    def _forget(self, references: Iterable[RemoteReference]) -> None:
+        """The home has been told what became of them."""
+        for reference in references:
+            if self.unsettled.pop(reference.message.message_id, None) is not None:
+                self.settled += 1
+                _release(reference)
+                if self._contents is not None:
+                    self._contents.settled(reference.home_id)
+
+    def _close_if_done(self) -> None:
+        if self.retiring and not self.unsettled and self._large is None and self._consumer is not None:
+            self.owner.closing(self)
+
+
+def _release(reference: RemoteReference) -> None:
+    if reference.message.large is not None:
+        reference.message.large.release()
+
+
+def by_consumer(references: Iterable[RemoteReference]) -> dict[RemoteConsumer, list[RemoteReference]]:
+    """The references of each remote consumer, in order."""
+    found: dict[RemoteConsumer, list[RemoteReference]] = {}
+    for reference in references:
+        remote = reference.keeper
+        assert isinstance(remote, RemoteConsumer)
+        found.setdefault(remote, []).append(reference)
+    return found

@@ -1,0 +1,102 @@
+"""Home clusters of processes, for tests over loopback sockets."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from mqclient.jms import AcknowledgeMode, ConnectionFactory, JMSConsumer, JMSContext
+from tests.integration.brokers import Broker
+from tests.integration.cluster.nodes import ReservedPort
+
+SECONDS = 20.0
+"""How long a test waits for what must come."""
+
+
+class Processes:
+    """Three members with empty stores; a killed one can be started again."""
+
+    def __init__(self) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="mqbroker-imq-"))
+        self.reserved = [ReservedPort() for _ in range(3)]
+        self.running: dict[int, Broker] = {}
+        for number in range(3):
+            (self.folder / str(number)).mkdir()
+            self.start(number)
+        for number in range(3):
+            self.running[number].wait_for("is linked", 2)
+
+    def port(self, number: int) -> str:
+        return str(self.reserved[number].number)
+
+    def url(self, number: int, options: str) -> str:
+        return f"tcp://127.0.0.1:{self.port(number)}?{options}"
+
+    def start(self, number: int) -> None:
+        folder = self.folder / str(number)
+        ports = [self.port(each) for each in range(3)]
+        self.running[number] = Broker([sys.executable, "-m", "tests.integration.imq.member", str(number), str(folder), *ports], folder)
+
+    def kill(self, number: int) -> None:
+        self.running.pop(number).kill()
+
+    def restart(self, number: int) -> None:
+        """Start a killed one again, up to its links."""
+        self.start(number)
+        self.running[number].wait_for("is linked", 2)
+
+    def close(self) -> None:
+        for broker in self.running.values():
+            broker.stop()
+        for port in self.reserved:
+            port.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+class Members(SynchronousTestCase):
+    """Tests with three members."""
+
+    def setUp(self) -> None:
+        self.members = Processes()
+        self.addCleanup(self.members.close)
+        self.contexts: list[JMSContext] = []
+        self.addCleanup(self._close_contexts)
+
+    def _close_contexts(self) -> None:
+        for context in self.contexts:
+            context.close()
+
+    def url(self, number: int, options: str = "") -> str:
+        return self.members.url(number, f"reconnectAttempts=0&useTopologyForLoadBalancing=false{options}")
+
+    def context(self, number: int, mode: int = AcknowledgeMode.AUTO_ACKNOWLEDGE, options: str = "") -> JMSContext:
+        """A session at a member."""
+        context = ConnectionFactory(self.url(number, options)).create_context(session_mode=mode)
+        self.contexts.append(context)
+        return context
+
+    def abandon(self, context: JMSContext) -> None:
+        """Its broker is gone."""
+        self.contexts.remove(context)
+
+    def texts(self, consumer: JMSConsumer, count: int) -> list[str | None]:
+        """So many messages, in order."""
+        found = []
+        for number in range(count):
+            message = consumer.receive(int(SECONDS * 1000))
+            assert message is not None, f"only {number} of {count} messages came: {found[-3:]}"
+            found.append(message.text)  # type: ignore[union-attr]
+        return found
+
+    def until(self, condition: Callable[[], object], what: str) -> None:
+        deadline = time.monotonic() + SECONDS
+        while not condition():
+            if time.monotonic() > deadline:
+                self.fail(f"in {SECONDS:g} s it did not come to this: {what}")
+            time.sleep(0.05)

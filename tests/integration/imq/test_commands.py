@@ -1,0 +1,226 @@
+"""The commands of Open Message Queue on instances that ``mqbroker imq brokerd`` has started, from shells as an operator has them."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import shutil
+import sys
+import tempfile
+import time
+import unittest
+from collections.abc import Callable
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, pkcs12
+from cryptography.x509.oid import NameOID
+
+from tests.integration.brokers import Broker
+from tests.integration.cluster.nodes import ReservedPort
+from tests.unit.cli.runner import Result, mqbroker
+
+SECONDS = 30.0
+"""How long a test waits for what must come."""
+
+
+class InstanceCase(unittest.TestCase):
+    """``count`` instances on the loopback, b0 the master; each has a folder of its own and the cluster file in common."""
+
+    count = 1
+    shared = "imq.cluster.dynamicChangeMasterBrokerEnabled=true\n"
+
+    def setUp(self) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="mqbroker-imq-"))
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+        ports = [ReservedPort() for _ in range(self.count)]
+        for port in ports:
+            self.addCleanup(port.close)
+        self.places = [f"127.0.0.1:{port.number}" for port in ports]
+        self.central = self.folder / "cluster.properties"
+        self.write_central(self.places)
+        self.passfile = self.folder / "passfile"
+        self.passfile.write_text("imq.imqcmd.password=admin\n")
+        self.running: dict[int, Broker] = {}
+        self.addCleanup(lambda: [broker.stop() for broker in self.running.values()])
+
+    def write_central(self, places: list[str]) -> None:
+        text = f"imq.cluster.brokerlist={','.join(places)}\nimq.cluster.masterbroker={places[0]}\n{self.shared}"
+        self.central.write_text(text)
+
+    def instance(self, number: int) -> Path:
+        return self.folder / "var" / "instances" / f"b{number}"
+
+    def start(self, number: int, *options: str) -> Broker:
+        command = [sys.executable, "-m", "mqbroker.cli", "imq", "brokerd", "-varhome", str(self.folder / "var"), "-name", f"b{number}"]
+        command += ["-port", self.places[number].rpartition(":")[2], f"-Dimq.cluster.url=file:{self.central}", *options]
+        folder = self.folder / f"log{number}"
+        folder.mkdir(exist_ok=True)
+        self.running[number] = Broker(command, folder)
+        return self.running[number]
+
+    def command(self, number: int, *words: str) -> Result:
+        return mqbroker("imq", *words, "-b", self.places[number], "-u", "admin", "-passfile", str(self.passfile))
+
+    def good(self, number: int, *words: str) -> str:
+        result = self.command(number, *words)
+        self.assertEqual(result.status, 0, result.err)
+        return result.out
+
+    def states(self, number: int) -> dict[str, str]:
+        return {row["address"]: row["state"] for row in json.loads(self.good(number, "list", "bkr", "--json"))["brokers"]}
+
+    def names(self, number: int) -> list[str]:
+        return [row["name"] for row in json.loads(self.good(number, "list", "dst", "--json"))]
+
+    def until(self, condition: Callable[[], object], what: str) -> None:
+        deadline = time.monotonic() + SECONDS
+        while not condition():
+            if time.monotonic() > deadline:
+                self.fail(f"in {SECONDS:g} s it did not come to this: {what}")
+            time.sleep(0.2)
+
+
+class OneBrokerTests(InstanceCase):
+    def test_a_new_instance_from_its_start_to_its_end(self) -> None:
+        broker = self.start(0)
+        log = broker.wait_for("node id")
+        for warning in ("user admin has the password", "user guest has the password", "AMQ222007: Security risk!"):
+            self.assertIn(warning, log)
+        self.good(0, "create", "dst", "-t", "q", "-n", "orders", "-o", "maxNumMsgs=2")
+        url = f"tcp://{self.places[0]}"
+        login = ("--user", "guest", "--password", "guest")
+        sent = mqbroker("producer", "--url", url, *login, "--destination", "queue://orders", "--message-count", "3")
+        self.assertEqual(sent.status, 1)  # the third one is rejected
+        self.assertIn("full", sent.err)
+        [row] = [row for row in json.loads(self.good(0, "list", "dst", "--json")) if row["name"] == "orders"]
+        self.assertEqual((row["msgs"], row["state"]), (2, "RUNNING"))
+        self.good(0, "update", "bkr", "-o", "imq.autocreate.topic=false", "-f")
+        self.good(0, "restart", "bkr", "-f")
+        broker.wait_for("AMQ221007", 2)
+        shown = json.loads(self.good(0, "query", "bkr", "--json"))
+        self.assertEqual((shown["Auto Create Topics"], shown["Current Number of Messages in System"]), ("false", "2"))
+        origins = {row["name"]: row["origin"] for row in json.loads(self.good(0, "query", "bkr", "--origin", "--json"))}
+        self.assertEqual(origins["imq.autocreate.topic"], f"instance ({self.instance(0)}/props/config.properties:3)")
+        self.assertEqual(origins["imq.cluster.masterbroker"], f"cluster file ({self.central}:2)")
+        self.assertEqual((origins["imq.cluster.url"], origins["imq.portmapper.port"]), ("-D", "command line"))
+        self.good(0, "quiesce", "bkr", "-f")
+        refused = mqbroker("producer", "--url", url, *login, "--destination", "queue://orders", "--message-count", "1")
+        self.assertIn("the broker is quiesced", refused.err)
+        self.good(0, "unquiesce", "bkr", "-f")
+        self.good(0, "purge", "dst", "-t", "q", "-n", "orders", "-f")
+        self.good(0, "destroy", "dst", "-t", "q", "-n", "orders", "-f")
+        self.assertEqual(self.names(0), ["mq.sys.dmq"])
+        self.assertTrue(self.good(0, "shutdown", "bkr", "-f").endswith("Successfully shutdown the broker.\n"))
+        self.assertEqual(broker.ended(), 0)
+        result = self.command(0, "list", "bkr")
+        self.assertEqual(result.status, 1)
+        self.assertTrue(result.err.startswith("Error while connecting to the broker on host '127.0.0.1'"), result.err)
+
+    def test_a_cluster_file_that_cannot_be_read_stops_the_start(self) -> None:
+        self.central.unlink()
+        with self.assertRaises(AssertionError) as caught:
+            self.start(0)
+        self.assertIn("cannot read the cluster file", str(caught.exception))
+
+
+class SecureTests(InstanceCase):
+    count = 2
+    shared = "imq.cluster.transport=ssl\nimq.keystore.file.dirpath=.\n"
+
+    def test_links_and_commands_use_tls(self) -> None:
+        """Each broker has the key store of all, as imqkeytool makes it: one key with its own certificate."""
+        self.central.write_text(self.central.read_text().replace("dirpath=.", f"dirpath={self.folder}"))
+        key = ec.generate_private_key(ec.SECP256R1())
+        name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "brokers")])
+        now = datetime.datetime.now(datetime.UTC)
+        builder = x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key()).serial_number(1)
+        builder = builder.not_valid_before(now - datetime.timedelta(days=1)).not_valid_after(now + datetime.timedelta(days=1))
+        store = pkcs12.serialize_key_and_certificates(
+            b"imq", key, builder.sign(key, hashes.SHA256()), None, BestAvailableEncryption(b"secret")
+        )
+        (self.folder / "keystore").write_bytes(store)
+        for number in range(2):
+            self.start(number, "-password", "secret")
+        plain = self.command(0, "list", "bkr")
+        self.assertEqual(plain.status, 1)
+
+        def states() -> dict[str, str]:
+            shown = self.good(0, "list", "bkr", "--json", "-secure")
+            return {row["address"]: row["state"] for row in json.loads(shown)["brokers"]}
+
+        self.until(lambda: states() == dict.fromkeys(self.places, "OPERATING"), "both are linked")
+
+
+class ClusterTests(InstanceCase):
+    count = 3
+
+    def start_all(self, count: int) -> None:
+        for number in range(count):
+            self.start(number)
+        for number in range(count):
+            self.until(lambda number=number: list(self.states(number).values()).count("OPERATING") == count, f"b{number} is linked")  # type: ignore[misc]
+
+    def test_what_is_defined_on_one_is_defined_on_all_and_members_come_and_go(self) -> None:
+        self.write_central(self.places[:2])
+        self.start_all(2)
+        self.good(1, "create", "dst", "-t", "q", "-n", "orders", "-o", "maxNumMsgs=7")
+        self.until(lambda: "orders" in self.names(0), "b0 has the destination")
+        shown = json.loads(self.good(0, "query", "dst", "-t", "q", "-n", "orders", "--json"))
+        self.assertEqual((shown["Max Number of Messages"], shown["Created Administratively"]), ("7", "true"))
+        # A third one joins: edit the list, start it, reload.
+        self.write_central(self.places)
+        self.start(2)
+        self.good(0, "reload", "cls")
+        self.until(lambda: self.states(1) == dict.fromkeys(self.places, "OPERATING"), "all three are linked")
+        self.until(lambda: "orders" in self.names(2), "b2 has the destination")
+        # It leaves again.
+        self.good(2, "shutdown", "bkr", "-f")
+        self.until(lambda: self.states(0)[self.places[2]] == "BROKER_DOWN", "b2 is missing")
+        self.write_central(self.places[:2])
+        self.good(1, "reload", "cls")
+        self.assertEqual(self.states(0), dict.fromkeys(self.places[:2], "OPERATING"))
+
+    def test_another_master(self) -> None:
+        self.write_central(self.places[:2])
+        self.start_all(2)
+        wanted = f"imq.cluster.masterbroker={self.places[1]}"
+        refused = self.command(1, "changemaster", "cls", "-o", wanted, "-f")
+        self.assertEqual(refused.status, 1)
+        self.assertIn("NOT_ALLOWED", refused.err)
+        self.good(0, "changemaster", "cls", "-o", wanted, "-f")
+        for number in (0, 1):
+            self.until(
+                lambda number=number: json.loads(self.good(number, "query", "bkr", "--json"))["Cluster Master Broker"] == self.places[1],  # type: ignore[misc]
+                f"b{number} knows the new master",
+            )
+
+    def test_a_broker_that_differs_is_not_linked(self) -> None:
+        self.write_central(self.places[:2])
+        self.start(0)
+        other = self.start(1, "-Dimq.autocreate.queue=false")
+        for broker, own in ((self.running[0], "true here and false there"), (other, "false here and true there")):
+            self.assertIn(own, broker.wait_for("are not linked: imq.autocreate.queue is"))
+        self.until(lambda: self.states(0)[self.places[1]] != "OPERATING", "there is no link")
+        self.good(1, "shutdown", "bkr", "-f")
+        other.ended()
+        self.start(1)
+        for number in (0, 1):
+            self.until(lambda number=number: self.states(number) == dict.fromkeys(self.places[:2], "OPERATING"), "they are linked")  # type: ignore[misc]
+
+    def test_the_record_is_backed_up_by_the_master(self) -> None:
+        self.write_central(self.places[:1])
+        self.start(0)
+        self.good(0, "create", "dst", "-t", "t", "-n", "news")
+        self.good(0, "shutdown", "bkr", "-f")
+        self.running[0].ended()
+        record = self.folder / "record"
+        self.start(0, "-backup", str(record)).wait_for("the change record was backed up")
+        self.assertGreater(record.stat().st_size, 20)
+        self.good(0, "destroy", "dst", "-t", "t", "-n", "news", "-f")
+        self.good(0, "shutdown", "bkr", "-f")
+        self.running[0].ended()
+        self.start(0, "-restore", str(record))
+        self.until(lambda: "news" in self.names(0), "the topic is there again")

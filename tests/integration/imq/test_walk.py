@@ -1,0 +1,29 @@
+"""The heart of home brokers: the broker of a consumer is killed while it holds messages, and a consumer elsewhere gets them all."""
+
+from __future__ import annotations
+
+from mqclient.jms import AcknowledgeMode
+from tests.integration.imq.members import Members
+
+COUNT = 200
+HELD = 100
+ACKNOWLEDGED = 50
+
+
+class WalkTests(Members):
+    def test_a_killed_broker_takes_no_message_along(self) -> None:
+        sender = self.context(0)
+        queue = sender.create_queue("walk")
+        producer = sender.create_producer()
+        for number in range(COUNT):
+            producer.send(queue, f"{number:04d}" + "x" * 500)
+        holder = self.context(1, AcknowledgeMode.CLIENT_ACKNOWLEDGE, f"&consumerWindowSize={HELD * 600}&blockOnAcknowledge=true")
+        consumer = holder.create_consumer(holder.create_queue("walk"))
+        got = self.texts(consumer, ACKNOWLEDGED)
+        holder.acknowledge()
+        self.assertEqual([text[:4] for text in got if text], [f"{number:04d}" for number in range(ACKNOWLEDGED)])
+        self.members.kill(1)
+        self.abandon(holder)
+        other = self.context(2)
+        again = self.texts(other.create_consumer(other.create_queue("walk")), COUNT - ACKNOWLEDGED)
+        self.assertEqual([text[:4] for text in again if text], [f"{number:04d}" for number in range(ACKNOWLEDGED, COUNT)])

@@ -1,0 +1,1 @@
+"""Commands with the words of Open Message Queue."""

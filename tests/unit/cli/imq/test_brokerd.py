@@ -1,0 +1,99 @@
+"""Instances by the options of imqbrokerd; the process of the broker is not begun here."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from unittest import mock
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from tests.unit.cli.runner import Result, mqbroker
+
+
+class BrokerdTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.varhome = Path(folder.name)
+        self.instance = self.varhome / "instances" / "b1"
+        self.started: list[list[str]] = []
+
+    def brokerd(self, *options: str, **environment: str) -> Result:
+        with mock.patch("os.execv", lambda program, arguments: self.started.append(arguments[3:])):
+            return mqbroker("imq", "brokerd", "-varhome", str(self.varhome), "-name", "b1", *options, **environment)
+
+    def arguments(self, *options: str, **environment: str) -> list[str]:
+        result = self.brokerd(*options, **environment)
+        self.assertEqual((result.status, result.err), (0, ""))
+        first, folder, *rest = self.started.pop()
+        self.assertEqual((first, folder), ("--instance", str(self.instance)))
+        return rest
+
+    def test_a_new_instance_is_made_once(self) -> None:
+        result = self.brokerd("-tty", "-vmargs", "-Xmx1g")
+        self.assertIn(f"Created instance {self.instance}\n", result.out)
+        self.assertTrue((self.instance / "props" / "config.properties").exists())
+        self.assertEqual(self.brokerd().out, "")
+
+    def test_options_become_properties(self) -> None:
+        found = self.arguments("-port", "7700", "-cluster", "a:1,b", "-Dimq.cluster.url=file:/c", "-D", "x=y=z")
+        self.assertEqual(
+            found,
+            [
+                "--define",
+                "imq.cluster.url=file:/c",
+                "--define",
+                "x=y=z",
+                "--imq-option",
+                "imq.portmapper.port=7700",
+                "--imq-option",
+                "imq.cluster.brokerlist.manual=a:1,b",
+            ],
+        )
+        found = self.arguments("-password", "p", "-passfile", "/keys/pw")
+        self.assertEqual(
+            found[1::2], ["imq.keystore.password=p", "imq.passfile.enabled=true", "imq.passfile.dirpath=/keys", "imq.passfile.name=pw"]
+        )
+
+    def test_the_installation(self) -> None:
+        expected = ["--imq-installation", "/usr/imq/lib/props/broker/install.properties"]
+        self.assertEqual(self.arguments("-libhome", "/usr/imq/lib"), expected)
+        self.assertEqual(self.arguments(IMQ_LIBHOME="/usr/imq/lib"), expected)
+
+    def test_the_change_record(self) -> None:
+        record = self.varhome / "record"
+        self.assertEqual(self.arguments("-backup", str(record)), ["--imq-backup", str(record)])
+        self.assertEqual(self.brokerd("-restore", str(record)).status, 1)
+        record.touch()
+        self.assertEqual(self.arguments("-restore", str(record)), ["--imq-restore", str(record)])
+        self.assertIn("the file exists already", self.brokerd("-backup", str(record)).err)
+        self.assertIn("expected one of them", self.brokerd("-backup", "a", "-restore", "b").err)
+
+    def test_resets(self) -> None:
+        self.brokerd()
+        (self.instance / "data" / "journal").mkdir()
+        (self.instance / "props" / "config.properties").write_text("a=b")
+        self.started.clear()
+        self.assertEqual(self.arguments("-reset", "messages", "-reset", "durables"), ["--imq-reset", "messages", "--imq-reset", "durables"])
+        self.assertTrue((self.instance / "data" / "journal").exists())
+        self.assertEqual(self.arguments("-reset", "store", "-reset", "props"), [])
+        self.assertEqual(list((self.instance / "data").iterdir()), [])
+        self.assertEqual((self.instance / "props" / "config.properties").read_text(), "")
+        self.assertIn("-reset", self.brokerd("-reset", "everything").err)
+
+    def test_an_instance_is_removed(self) -> None:
+        self.assertIn("There is no instance b1", self.brokerd("-remove", "instance", "-force").err)
+        self.brokerd()
+        with mock.patch("click.confirm", lambda *_, **__: False):
+            self.assertIn("The instance was not removed.", self.brokerd("-remove", "instance").out)
+        self.assertTrue(self.instance.exists())
+        self.assertEqual(self.brokerd("-remove", "instance", "-force").out, "Removed instance b1.\n")
+        self.assertFalse(self.instance.exists())
+
+    def test_bad_names_and_definitions(self) -> None:
+        self.assertIn("-name a/b: expected letters, digits and _", mqbroker("imq", "brokerd", "-name", "a/b").err)
+        self.assertIn("-D=x: expected -Dname=value", self.brokerd("-D=x").err)
+
+    def test_the_version(self) -> None:
+        self.assertTrue(mqbroker("imq", "brokerd", "-version").out.startswith("mqbroker "))

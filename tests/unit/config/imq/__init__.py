@@ -1,0 +1,1 @@
+"""The properties of instances of Open Message Queue."""

@@ -1,0 +1,1 @@
+"""What the commands of OpenMQ ask a broker for."""

@@ -1,0 +1,200 @@
+"""Temporary destinations: known to all, kept for clients that come back, ended everywhere."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from mqbroker.imq.definitions import temporary
+from mqclient.wire import packets as wire
+from mqclient.wire.frames import CLUSTER_CHANNEL
+from tests.unit.imq.net import Node, three
+from tests.unit.server.support import Session
+
+KEPT_SECONDS = 50
+
+
+def make(node: Node, name: str = "t", **attributes: Any) -> Session:
+    session = node.session()
+    session.peer.ping(1_000_000)
+    values = {"durable": False, "temporary": True, "routing_type": 1, **attributes}
+    session.ok(wire.CreateQueueV2(name, name, **values))
+    return session
+
+
+class TemporaryCase(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.net, self.one, self.two, self.three = three()
+
+    def known(self) -> list[list[str]]:
+        self.net.settle()
+        return [node.queues for node in (self.one, self.two, self.three)]
+
+
+class KnownTests(TemporaryCase):
+    def test_all_know_it_until_its_connection_ends(self) -> None:
+        session = make(self.two)
+        self.assertEqual(self.known(), [["t"]] * 3)
+        self.assertTrue(self.three.world.queue("t").definition.temporary)
+        self.three.session().publish(b"1", "t")
+        self.assertEqual(self.three.world.queue("t").message_count, 1)
+        session.peer.lose()
+        self.assertEqual(self.known(), [[], [], []])
+        self.assertEqual([node.addresses for node in self.net.nodes.values()], [[], [], []])
+        self.assertNotIn("append", self.net.requests)
+
+    def test_its_client_may_delete_it(self) -> None:
+        make(self.two).ok(wire.DeleteQueue("t"))
+        self.assertEqual(self.known(), [[], [], []])
+
+    def test_subscriptions_and_queues_of_other_brokers_are_none(self) -> None:
+        session = self.two.session()
+        session.ok(wire.CreateAddress("topic", (0,), True, True))
+        session.ok(wire.CreateQueueV2("topic", "sub", durable=False, temporary=True, routing_type=0))
+        user = self.two.world.configuration.cluster_user
+        link = self.two.world.peer().open(username=user)
+        link.ok(wire.CreateQueueV2("reply", "reply", durable=False, temporary=True, routing_type=1))
+        self.assertEqual(self.known(), [[], ["reply", "sub"], []])
+
+    def test_who_is_linked_later_knows_them_too(self) -> None:
+        self.patch(temporary, "TOLD_MAX", 1)
+        self.net.cut_off(self.three)
+        for name in ("t", "u", "v"):
+            make(self.two, name)
+        self.net.link_all(self.three)
+        self.assertEqual(self.known(), [["t", "u", "v"]] * 3)
+
+    def test_one_whose_end_was_not_told_ends_with_the_next_link(self) -> None:
+        session = make(self.two)
+        self.known()
+        self.net.cut(self.two, self.three)
+        session.peer.lose()
+        self.assertEqual(self.known(), [[], [], ["t"]])
+        self.net.link(self.two, self.three)
+        self.assertEqual(self.known(), [[], [], []])
+
+    def test_a_member_that_cannot_be_told(self) -> None:
+        self.patch(self.three.shared.operations, "_answers", {})
+        make(self.two)
+        self.assertEqual(self.known(), [["t"], ["t"], []])
+
+    def test_what_is_no_temporary_destination_is_refused(self) -> None:
+        for form in (
+            {},
+            {"name": "q", "address": "q", "since": 1},
+            {"name": "q", "address": "a", "temporary": True, "since": 1},
+            {"since": 1},
+        ):
+            with self.assertRaises(Exception):  # noqa: B017
+                self.one.answer("temporary", ["node", {"made": [form], "ended": [], "names": None}])
+        self.assertEqual(self.one.queues, [])
+
+    def test_a_queue_of_that_name_that_is_there(self) -> None:
+        self.three.session().ok(wire.CreateQueueV2("t", "t", durable=True, routing_type=1, auto_created=True))
+        make(self.two)
+        self.assertEqual(self.known(), [["t"]] * 3)
+
+
+class LinkTests(TemporaryCase):
+    """A broker whose client consumes from its temporary destination consumes at all others, too, and may have to make the queue there."""
+
+    def link(self, node: Node) -> Session:
+        peer = node.world.peer()
+        configuration = node.world.configuration
+        peer.send(wire.ClusterConnect(configuration.cluster_user, configuration.cluster_password), CLUSTER_CHANNEL)
+        peer.read()
+        return peer.open(username=configuration.cluster_user)
+
+    def test_a_link_takes_no_destination_over(self) -> None:
+        make(self.two)
+        self.known()
+        self.link(self.three).error(wire.CreateQueueV2("t", "t", durable=False, temporary=True, routing_type=1))
+        self.assertEqual(self.three.shared.temporary._at(self.two.node_id), ["t"])
+
+    def test_one_that_a_link_has_made_does_not_end_with_the_link(self) -> None:
+        self.three.deaf.add("temporary")
+        make(self.two)
+        self.known()
+        link = self.link(self.three)
+        link.ok(wire.CreateQueueV2("t", "t", durable=False, temporary=True, routing_type=1))
+        self.three.deaf.clear()
+        self.net.cut(self.two, self.three)
+        self.net.link(self.two, self.three)
+        self.known()
+        link.peer.lose()
+        self.assertEqual(self.known(), [["t"]] * 3)
+
+
+class ReturningTests(TemporaryCase):
+    def restart(self, *, crash: bool) -> None:
+        make(self.two)
+        self.known()
+        self.two.restart(crash=crash)
+        self.net.link_all(self.two)
+
+    def test_it_outlives_a_restart_of_its_home(self) -> None:
+        for crash in (True, False):
+            self.setUp()
+            self.restart(crash=crash)
+            self.assertEqual(self.known(), [["t"]] * 3)
+            self.two.session().publish(b"1", "t")
+            session = make(self.two)
+            self.assertEqual(self.two.world.queue("t").message_count, 1)
+            self.net.settle(KEPT_SECONDS + 1)
+            self.assertEqual(self.known(), [["t"]] * 3)
+            session.peer.lose()
+            self.assertEqual(self.known(), [[], [], []])
+
+    def test_it_ends_everywhere_when_its_connection_does_not_come_back(self) -> None:
+        self.restart(crash=True)
+        self.net.settle(KEPT_SECONDS - 1)
+        self.assertEqual(self.known(), [["t"]] * 3)
+        self.net.settle(2)
+        self.assertEqual(self.known(), [[], [], []])
+
+    def test_it_ends_elsewhere_when_its_home_does_not_come_back(self) -> None:
+        make(self.two)
+        self.known()
+        self.two.stop(crash=True)
+        self.net.settle(KEPT_SECONDS - 1)
+        self.assertEqual((self.one.queues, self.three.queues), (["t"], ["t"]))
+        self.net.settle(2)
+        self.assertEqual((self.one.queues, self.three.queues), ([], []))
+
+    def test_a_client_may_come_back_to_another_broker(self) -> None:
+        make(self.two)
+        self.known()
+        self.two.stop(crash=True)
+        self.three.session().publish(b"1", "t")
+        self.net.settle(1)
+        session = make(self.three)
+        self.assertEqual(self.three.world.queue("t").message_count, 1)
+        self.net.settle(KEPT_SECONDS + 1)
+        self.assertEqual((self.one.queues, self.three.queues), (["t"], ["t"]))
+        self.two.start()
+        self.net.link_all(self.two)
+        self.net.settle(KEPT_SECONDS + 1)
+        self.assertEqual(self.known(), [["t"]] * 3)
+        session.peer.lose()
+        self.assertEqual(self.known(), [[], [], []])
+
+    def test_also_before_its_old_connection_has_ended(self) -> None:
+        old = make(self.two)
+        self.known()
+        self.net.settle(1)
+        new = make(self.three)
+        self.known()
+        old.peer.lose()
+        self.assertEqual(self.known(), [["t"]] * 3)
+        new.peer.lose()
+        self.assertEqual(self.known(), [[], [], []])
+
+    def test_one_that_cannot_be_made_any_more_is_forgotten(self) -> None:
+        make(self.two)
+        self.two.stop(crash=True)
+        assert self.two.store is not None
+        self.two.store.settings["imq-temporary", "t"] = '{"name": "t", "address": "u", "temporary": true, "since": 1}'
+        self.two.start()
+        self.assertEqual(self.two.queues, [])
+        self.assertNotIn(("imq-temporary", "t"), self.two.store.settings)

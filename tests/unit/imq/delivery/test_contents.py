@@ -1,0 +1,121 @@
+"""How long the content of a message is kept that its home may refer to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from mqbroker.imq.delivery.contents import Contents
+from mqclient.errors import MQError
+from mqclient.wire import packets as wire
+from mqclient.wire.message import decode_message
+from tests.unit.imq.support import HomeAndConsumer
+from tests.unit.server.support import Session, message_id
+
+
+class ContentsTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.asked: list[Callable[[MQError | None], object]] = []
+        self.contents = Contents(self.asked.append)
+        self.message: Any = object()
+        self.contents.keep(1, self.message)
+
+    def test_until_the_home_has_confirmed_what_it_was_told_last(self) -> None:
+        self.contents.keep(1, object())  # type: ignore[arg-type]
+        self.contents.settled(1)
+        self.assertEqual(self.asked, [])
+        self.contents.settled(1)
+        self.assertIs(self.contents.find(1), self.message)
+        self.asked.pop()(None)
+        self.assertIsNone(self.contents.find(1))
+
+    def test_one_that_is_referred_to_meanwhile_stays(self) -> None:
+        self.contents.settled(1)
+        self.contents.keep(1, object())  # type: ignore[arg-type]
+        self.asked.pop()(None)
+        self.assertIs(self.contents.find(1), self.message)
+        self.contents.settled(1)
+        self.asked.pop()(None)
+        self.assertEqual(len(self.contents), 0)
+
+    def test_one_that_is_settled_again_before_the_answer_waits_for_the_next(self) -> None:
+        self.contents.settled(1)
+        self.contents.keep(1, object())  # type: ignore[arg-type]
+        self.contents.settled(1)
+        self.asked.pop()(None)
+        self.assertIs(self.contents.find(1), self.message)
+        self.asked.pop()(None)
+        self.assertIsNone(self.contents.find(1))
+
+    def test_one_question_for_many(self) -> None:
+        for number in (2, 3):
+            self.contents.keep(number, object())  # type: ignore[arg-type]
+        for number in (1, 2, 3):
+            self.contents.settled(number)
+        self.assertEqual(len(self.asked), 1)
+        self.asked.pop()(None)
+        self.assertEqual((len(self.asked), len(self.contents)), (1, 2))
+        self.asked.pop()(None)
+        self.assertEqual((len(self.asked), len(self.contents)), (0, 0))
+
+    def test_what_is_not_kept_cannot_be_settled(self) -> None:
+        self.contents.settled(9)
+        self.assertEqual((self.asked, self.contents.find(9)), ([], None))
+
+
+class OnceTests(HomeAndConsumer):
+    """A message for several subscribers of one broker crosses the link once."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.subscribers = [self.subscribe(f"s{number}") for number in range(3)]
+        self.link = self.b.connections[1]
+
+    def subscribe(self, name: str) -> Session:
+        session = self.b.session()
+        session.create_queue(name, "topic", durable=False, temporary=True, routing_type=0)
+        session.consume(name)
+        self.cluster.stir()
+        return session
+
+    def send(self, body: bytes) -> int:
+        """Returns the number of bytes that the link has carried for it."""
+        before = self.link.carried
+        self.publish(body, address="topic", routing_type=0)
+        return self.link.carried - before
+
+    def test_each_gets_it_and_it_is_sent_once(self) -> None:
+        body = b"x" * 20_000
+        carried = self.send(body)
+        received = [subscriber.received() for subscriber in self.subscribers]
+        self.assertEqual([[decode_message(each.message).body for each in found] for found in received], [[body]] * 3)
+        self.assertLess(carried, 2 * len(body))
+        self.assertEqual(len({message_id(found[0]) for found in received}), 3)
+        for subscriber, (packet,) in zip(self.subscribers, received, strict=True):
+            subscriber.send(wire.Acknowledge(0, message_id(packet), False))
+        self.cluster.stir()
+        self.assertEqual([self.a.count(f"s{number}") for number in range(3)], [0, 0, 0])
+        self.assertEqual(len(self.b.delivery.homes[self.a.store.node_id].contents), 0)
+
+    def test_one_that_comes_when_others_have_settled_it_comes_whole(self) -> None:
+        for subscriber in self.subscribers[1:]:
+            subscriber.send(wire.FlowToken(0, 0))
+        late = self.b.session()
+        late.create_queue("late", "topic", durable=False, temporary=True, routing_type=0)
+        late.consume("late", credits=1)
+        self.cluster.stir()
+        self.send(b"1")
+        self.send(b"2")
+        self.assertEqual(late.bodies(), [b"1"])
+        late.send(wire.FlowToken(0, 1_000_000))
+        self.cluster.stir()
+        self.assertEqual(late.bodies(), [b"2"])
+        self.assertEqual(self.subscribers[0].bodies(), [b"1", b"2"])
+
+    def test_a_reference_to_what_is_not_here_costs_the_link(self) -> None:
+        remote = next(self.b.delivery.remote_consumers())
+        remote.held_received(12345, 1)
+        self.cluster.stir()
+        self.assertEqual((self.link.open, self.b.remotes), (False, []))

@@ -1,0 +1,270 @@
+"""Each outcome of a change of the master [B8.6]."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from twisted.internet.defer import fail
+from twisted.trial.unittest import SynchronousTestCase
+
+from mqbroker.imq.master.change_of_master import MasterChangeError, Status
+from mqclient.errors import MQError
+from mqclient.wire import packets as wire
+from tests.unit.imq.master.test_recording import create
+from tests.unit.imq.net import ONE, THREE, TWO, MemoryPeer, Net, Node, three
+
+
+class ChangeCase(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.net, self.one, self.two, self.three = three(dynamic_change_master=True)
+        self.two.session().send(create("q"))
+        self.net.settle()
+
+    def change(self, node: Node, master: str) -> list[Any]:
+        found: list[Any] = []
+        node.shared.change_of_master.change(master).addBoth(found.append)
+        self.net.settle()
+        return found
+
+    def status(self, node: Node, master: str) -> Status | None:
+        [result] = self.change(node, master)
+        if result is None:
+            return None
+        error = result.value
+        assert isinstance(error, MasterChangeError), error
+        self.assertTrue(str(error).startswith(f"{error.status}: "))
+        return error.status
+
+    def masters(self) -> list[str]:
+        return [node.recording.master for node in (self.one, self.two, self.three)]
+
+
+class DoneTests(ChangeCase):
+    def test_all_follow_the_new_master(self) -> None:
+        self.assertIsNone(self.status(self.one, TWO))
+        self.assertEqual(self.masters(), [TWO] * 3)
+        self.assertEqual([node.recording.state for node in self.net.nodes.values()], ["running", "running_master", "running"])
+        session = self.one.session()
+        session.send(create("r"))
+        self.net.settle()
+        self.assertEqual([each.NAME for each in session.take()], ["NULL_RESPONSE"])
+        self.assertEqual([node.queues for node in self.net.nodes.values()], [["q", "r"]] * 3)
+
+    def test_it_holds_after_restarts_until_the_files_name_another_one(self) -> None:
+        self.change(self.one, TWO)
+        for node in (self.one, self.two, self.three):
+            node.restart()
+        for node in (self.one, self.two, self.three):
+            self.net.link_all(node)
+        self.net.settle()
+        self.assertEqual(self.masters(), [TWO] * 3)
+        self.assertEqual(self.two.recording.state, "running_master")
+
+    def test_who_was_away_hears_of_it_from_the_old_master(self) -> None:
+        self.three.stop()
+        self.change(self.one, TWO)
+        self.two.session().ok(create("r"))
+        self.three.start()
+        self.net.link(self.one, self.three)
+        self.net.settle()
+        self.net.link(self.two, self.three)
+        self.net.settle()
+        self.assertEqual((self.three.recording.master, self.three.recording.state), (TWO, "running"))
+        self.assertEqual(self.three.queues, ["q", "r"])
+
+    def test_back_again(self) -> None:
+        self.change(self.one, TWO)
+        self.assertIsNone(self.status(self.two, ONE))
+        self.assertEqual(self.masters(), [ONE] * 3)
+        self.assertEqual(len(self.one.recording.keeping.record), 1)
+
+    def test_changes_wait_meanwhile(self) -> None:
+        self.one.store.held = True  # type: ignore[union-attr]
+        self.one.session().send(create("r"))
+        found: list[Any] = []
+        self.one.shared.change_of_master.change(TWO).addBoth(found.append)
+        here, there = self.one.session(), self.three.session()
+        here.send(create("s"))
+        there.send(create("t"))
+        self.net.settle()
+        self.assertEqual((found, here.take(), there.take()), ([], [], []))
+        self.one.store.held = False  # type: ignore[union-attr]
+        self.one.store.sync()  # type: ignore[union-attr]
+        self.net.settle(6)
+        self.assertEqual(found, [None])
+        self.assertEqual([each.NAME for each in here.take() + there.take()], ["NULL_RESPONSE"] * 2)
+        self.assertEqual([node.queues for node in self.net.nodes.values()], [["q", "r", "s", "t"]] * 3)
+
+    def test_who_waits_at_a_broker_that_loses_the_master_is_refused(self) -> None:
+        self.one.store.held = True  # type: ignore[union-attr]
+        self.one.session().send(create("r"))
+        self.one.shared.change_of_master.change(TWO)
+        self.one.store.held = False  # type: ignore[union-attr]
+        session = self.three.session()
+        session.send(create("s"))
+        self.net.settle()
+        self.assertEqual(session.take(), [])
+        self.net.cut(self.one, self.three)
+        self.net.settle(6)
+        self.assertEqual([each.NAME for each in session.take()], ["EXCEPTION"])
+
+    def test_the_same_master(self) -> None:
+        before = self.net.requests.copy()
+        self.assertIsNone(self.status(self.one, ONE))
+        self.assertEqual(self.net.requests, before)
+
+
+class RefusedTests(ChangeCase):
+    def unchanged(self) -> None:
+        self.assertEqual(self.masters(), [ONE] * 3)
+        self.assertIsNone(self.one.recording.keeping.blocked)
+        session = self.three.session()
+        session.send(create("still"))
+        self.net.settle()
+        self.assertEqual([each.NAME for each in session.take()], ["NULL_RESPONSE"])
+
+    def test_checks(self) -> None:
+        self.assertEqual(self.status(self.one, ""), Status.BAD_REQUEST)
+        self.assertEqual(self.status(self.two, THREE), Status.NOT_ALLOWED)
+        self.assertEqual(self.status(self.one, "b9:7676"), Status.PRECONDITION_FAILED)
+        self.net.cut(self.one, self.two)
+        self.assertEqual(self.status(self.one, TWO), Status.PRECONDITION_FAILED)
+        self.assertEqual(self.status(self.two, THREE), Status.UNAVAILABLE)
+        self.net.link(self.one, self.two)
+        self.unchanged()
+
+    def test_where_the_property_is_false(self) -> None:
+        _, one, _, _ = three()
+        [failure] = [one.shared.change_of_master.change(TWO)]
+        self.assertEqual(self.failureResultOf(failure).value.status, Status.NOT_ALLOWED)
+
+    def test_without_a_master(self) -> None:
+        _, one, two, _ = three(master=None, dynamic_change_master=True)
+        failure = self.failureResultOf(one.shared.change_of_master.change(TWO))
+        self.assertEqual(failure.value.status, Status.PRECONDITION_FAILED)
+        self.assertRaises(MQError, two.answer, "newMaster", ["", ONE, ONE, "node"])
+
+    def test_the_new_one_does_not_allow_it(self) -> None:
+        net = Net(dynamic_change_master=True)
+        one = net.add(ONE)
+        net.add(TWO, dynamic_change_master=False)
+        found: list[Any] = []
+        one.shared.change_of_master.change(TWO).addBoth(found.append)
+        net.settle()
+        self.assertEqual(found[0].value.status, Status.PRECONDITION_FAILED)
+        self.assertEqual((one.recording.master, one.recording.keeping.blocked), (ONE, None))
+
+    def test_the_link_is_lost_before_the_new_one_is_prepared(self) -> None:
+        self.two.deaf.add("prepareMaster")
+        found: list[Any] = []
+        self.one.shared.change_of_master.change(TWO).addBoth(found.append)
+        self.net.settle()
+        second: list[Any] = []
+        self.one.shared.change_of_master.change(THREE).addBoth(second.append)
+        self.assertEqual(second[0].value.status, Status.PRECONDITION_FAILED)
+        self.net.cut(self.one, self.two)
+        self.net.settle()
+        self.assertEqual(found[0].value.status, Status.PRECONDITION_FAILED)
+        self.net.link(self.one, self.two)
+        self.net.settle()
+        self.unchanged()
+
+    def test_an_answer_that_is_none(self) -> None:
+        self.patch(MemoryPeer, "ask", lambda *parameters: fail(ValueError("no JSON")))
+        failure = self.failureResultOf(self.one.shared.change_of_master.change(TWO))
+        self.assertIsInstance(failure.value, ValueError)
+        self.assertIsNone(self.one.recording.keeping.blocked)
+
+    def test_a_stop_while_it_is_prepared(self) -> None:
+        self.two.deaf.add("prepareMaster")
+        self.one.shared.change_of_master.change(TWO).addErrback(lambda failure: None)
+        self.net.settle()
+        assert self.one.store is not None
+        self.one.shared.stop()
+        before = len(self.one.store.log)
+        self.net.cut(self.one, self.two)
+        self.assertEqual(len(self.one.store.log), before)
+
+    def test_changes_under_way_that_do_not_end(self) -> None:
+        self.one.store.held = True  # type: ignore[union-attr]
+        self.one.session().send(create("r"))
+        found: list[Any] = []
+        self.one.shared.change_of_master.change(TWO).addBoth(found.append)
+        self.net.settle(181)
+        self.assertEqual(found[0].value.status, Status.PRECONDITION_FAILED)
+        self.one.store.held = False  # type: ignore[union-attr]
+        self.one.store.sync()  # type: ignore[union-attr]
+        self.net.settle()
+        self.unchanged()
+
+    def test_who_is_not_prepared_does_not_become_the_master(self) -> None:
+        self.assertRaises(MQError, self.two.answer, "newMaster", ["c", ONE, TWO, "node"])
+        self.assertRaises(MQError, self.two.answer, "prepareMaster", ["c", THREE, [], True])
+        self.assertRaises(MQError, self.two.answer, "newMaster", ["", THREE, "b9:7676", "node"])
+        self.unchanged()
+
+
+class UncertainTests(ChangeCase):
+    """The new master was told, and its answer is missing."""
+
+    def lose_the_answer(self, *, told: bool) -> None:
+        if told:
+            self.two.store.held = True  # type: ignore[union-attr]
+        found: list[Any] = []
+        if not told:
+            self.two.deaf.add("newMaster")
+        self.one.shared.change_of_master.change(TWO).addBoth(found.append)
+        self.net.settle()
+        if told and self.two.recording.state != "running_master":
+            self.two.store.sync()  # type: ignore[union-attr]
+            self.net.settle()
+        self.net.cut(self.one, self.two)
+        self.net.settle()
+        self.assertEqual(found[0].value.status, Status.ERROR)
+        self.two.store.held = False  # type: ignore[union-attr]
+        self.two.store.sync()  # type: ignore[union-attr]
+        self.two.deaf.clear()
+
+    def test_nobody_takes_changes_until_it_is_known(self) -> None:
+        self.lose_the_answer(told=False)
+        session = self.one.session()
+        session.send(create("r"))
+        self.net.settle()
+        self.assertEqual(session.take(), [])
+        self.net.settle(200)
+        [answer] = session.take()
+        assert isinstance(answer, wire.ExceptionResponse)
+        self.assertIn(TWO, str(answer.message))
+
+    def test_it_was_not_told_and_is_told_again(self) -> None:
+        self.lose_the_answer(told=False)
+        self.net.link(self.one, self.two)
+        self.net.settle()
+        self.assertEqual(self.masters(), [TWO] * 3)
+
+    def test_it_has_become_the_master(self) -> None:
+        self.lose_the_answer(told=True)
+        self.assertEqual(self.two.recording.state, "running_master")
+        self.net.link(self.one, self.two)
+        self.net.settle()
+        self.assertEqual(self.masters(), [TWO] * 3)
+
+    def test_it_has_forgotten_the_change(self) -> None:
+        self.lose_the_answer(told=False)
+        self.two.restart(crash=True)
+        self.net.link_all(self.two)
+        self.net.settle()
+        self.assertEqual(self.masters(), [ONE] * 3)
+        self.assertIsNone(self.one.recording.keeping.blocked)
+
+    def test_the_old_master_restarts_meanwhile(self) -> None:
+        self.lose_the_answer(told=True)
+        self.one.restart(crash=True)
+        session = self.one.session()
+        session.send(create("r"))
+        self.net.settle()
+        self.assertEqual(session.take(), [])
+        self.net.link_all(self.one)
+        self.net.settle(6)
+        self.assertEqual(self.masters(), [TWO] * 3)
+        self.assertEqual(len(session.take()), 1)

@@ -1,0 +1,44 @@
+"""What a broker keeps about the record that it follows, and about the master."""
+
+from __future__ import annotations
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from mqbroker.imq.master.standing import Mastership, Standing
+from tests.unit.imq.net import ONE, TWO, KeptStore
+
+
+class StandingTests(SynchronousTestCase):
+    def test_it_is_kept(self) -> None:
+        store = KeptStore("node")
+        standing = Standing(store, {})
+        self.assertEqual((standing.generation, standing.position, standing.master), (None, 0, None))
+        standing.follow("g", 4, ONE)
+        standing.note(5)
+        standing.advance(6)
+        again = Standing(store, store.settings)
+        self.assertEqual((again.generation, again.position, again.master), ("g", 5, ONE))
+        standing.keep()
+        self.assertEqual(Standing(store, store.settings).position, 6)
+
+
+class MastershipTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.store = KeptStore("node")
+
+    def again(self, configured: str = ONE) -> Mastership:
+        return Mastership(self.store, self.store.settings, configured)
+
+    def test_a_change_holds_until_the_configuration_names_another_master(self) -> None:
+        mastership = self.again()
+        self.assertEqual((mastership.master, mastership.changed), (ONE, False))
+        mastership.settle(TWO)
+        self.assertEqual((self.again().master, self.again().changed), (TWO, True))
+        self.assertEqual((self.again("b3:7676").master, self.again(TWO).changed), ("b3:7676", False))
+
+    def test_a_successor_whose_answer_is_missing_is_kept(self) -> None:
+        self.again().hand_over(TWO, "c")
+        found = self.again()
+        self.assertEqual((found.master, found.successor, found.change), (ONE, TWO, "c"))
+        found.settle(ONE)
+        self.assertIsNone(self.again().successor)

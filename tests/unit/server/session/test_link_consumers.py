@@ -1,0 +1,103 @@
+"""Consumers that belong to another broker: credits are messages, and messages can be given back."""
+
+from __future__ import annotations
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from mqbroker.config.model.configuration import Configuration
+from mqclient.wire import packets as wire
+from tests.unit.server.support import Session, World, message_id, of_kind
+
+
+class LinkConsumerTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.world = World(Configuration(security_enabled=False, address_settings={"near": {"local_delivery_preferred": True}}))
+        self.sender = self.world.session()
+        for name in ("q", "near"):
+            self.sender.create_queue(name)
+        self.link = self.open()
+
+    def open(self) -> Session:
+        session = self.world.session()
+        session.send(wire.AddMetadataV2(wire.HOME_LINK_KEY, "other", False))
+        return session
+
+    def publish(self, *bodies: bytes, address: str = "q") -> None:
+        for body in bodies:
+            self.sender.publish(body, address)
+
+    def waiting(self) -> list[bytes]:
+        return [reference.message.decoded().body for reference in self.world.queue("q").references]
+
+    def test_credits_are_messages(self) -> None:
+        self.publish(b"1" * 5000, b"2", b"3")
+        self.link.consume(credits=2)
+        self.assertEqual(len(self.link.received()), 2)
+        self.link.send(wire.FlowToken(0, 1))
+        self.assertEqual(self.link.bodies(), [b"3"])
+        self.publish(b"4")
+        self.assertEqual(self.link.received(), [])
+
+    def test_credits_are_taken_back(self) -> None:
+        self.link.consume(credits=5)
+        self.link.send(wire.FlowToken(0, 0))
+        self.publish(b"1")
+        self.assertEqual(self.link.received(), [])
+
+    def test_a_large_message_costs_one_credit(self) -> None:
+        self.sender.begin_large()
+        self.sender.chunk(b"x" * 300_000, 300_000)
+        self.publish(b"2")
+        self.link.consume(credits=2)
+        packets = self.link.take()
+        self.assertEqual(len(of_kind(packets, wire.SessionReceiveLarge)), 1)
+        self.assertEqual(sum(len(each.chunk) for each in of_kind(packets, wire.SessionReceiveContinuation)), 300_000)
+        self.assertEqual(len(of_kind(packets, wire.SessionReceive)), 1)
+
+    def test_what_is_given_back_uncounted_waits_in_its_place(self) -> None:
+        self.publish(b"1", b"2", b"3")
+        self.link.consume(credits=3)
+        first, second, _ = self.link.received()
+        self.link.send(wire.FlowToken(0, 0))
+        self.link.send(wire.ReturnMessages(0, False, (message_id(first), message_id(second), 99)))
+        self.assertEqual(self.waiting(), [b"1", b"2"])
+        other = self.world.session()
+        other.consume()
+        self.assertEqual([packet.delivery_count for packet in other.received()], [1, 1])
+
+    def test_what_was_consumed_in_vain_is_counted(self) -> None:
+        self.publish(b"1")
+        self.link.consume(credits=1)
+        (first,) = self.link.received()
+        self.link.send(wire.ReturnMessages(0, True, (message_id(first),)))
+        self.link.send(wire.FlowToken(0, 1))
+        self.assertEqual([packet.delivery_count for packet in self.link.received()], [2])
+
+    def test_other_consumers_give_nothing_back(self) -> None:
+        self.publish(b"1")
+        plain = self.world.session()
+        plain.consume()
+        (first,) = plain.received()
+        plain.send(wire.ReturnMessages(0, False, (message_id(first),)))
+        self.assertEqual((self.waiting(), plain.received()), ([], []))
+
+    def test_local_consumers_come_first_where_that_is_preferred(self) -> None:
+        self.link.consume("near", credits=5)
+        local = self.world.session()
+        local.consume("near")
+        self.publish(b"1", b"2", address="near")
+        self.assertEqual((local.bodies(), self.link.received()), ([b"1", b"2"], []))
+        local.send(wire.ConsumerClose(0))
+        self.publish(b"3", address="near")
+        self.assertIn(b"3", self.link.bodies())
+
+    def test_only_the_cluster_user_has_home_links(self) -> None:
+        world = World(Configuration(cluster_user="cu", cluster_password="cp"))
+        sender = world.session(username="admin", password="secret")
+        sender.create_queue("q")
+        sender.publish(b"1" * 100)
+        sender.publish(b"2" * 100)
+        link = world.session(username="admin", password="secret")
+        link.send(wire.AddMetadataV2(wire.HOME_LINK_KEY, "other", False))
+        link.consume(credits=2)  # bytes: enough for one message
+        self.assertEqual(len(link.received()), 1)
