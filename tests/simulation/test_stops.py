@@ -30,7 +30,7 @@ class StopTests(unittest.TestCase):
             if plant is None or (running_form() != "pure" and plants.is_compiled(plant)):
                 continue
             with self.subTest(name):
-                summary = run_many(FIRST, 1, name, first_failure=True, kind="stops")
+                summary = run_many((*plant.seeds, *FIRST), 1, name, first_failure=True, kind="stops")
                 if not summary.failed:
                     summary = run_many(SEEDS[len(FIRST) :], plant=name, first_failure=True, kind="stops")
                 self.assertTrue(summary.failed, f"{summary.seeds} seeds have not found {name}")

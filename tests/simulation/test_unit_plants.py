@@ -12,11 +12,14 @@ from mqbroker.process.forms import running_form
 from tests.simulation import plants
 from tests.simulation.plants import UNIT_PLANTS, planted
 
+OWN = ("mqbroker", "mqclient", "mqspark", "tests")
+
 
 def outcome_of(name: str) -> unittest.TestResult:
     """Run a module of tests until the first one fails.
 
-    The module is made anew: its imports are those of now, and property tests may be run by one case of theirs only.
+    The module is made anew: its imports are those of now, and property tests may be run by one case of theirs only.  The product's modules
+    that it is the first to import are forgotten with it; libraries stay, for some of them cannot be imported twice.
     """
     spec = importlib.util.find_spec(name)
     assert spec is not None and spec.loader is not None, name
@@ -24,7 +27,10 @@ def outcome_of(name: str) -> unittest.TestResult:
     with mock.patch.dict(sys.modules, {name: module}):
         spec.loader.exec_module(module)
         tests = unittest.defaultTestLoader.loadTestsFromModule(module)
-        return unittest.TextTestRunner(stream=io.StringIO(), failfast=True).run(tests)
+        result = unittest.TextTestRunner(stream=io.StringIO(), failfast=True).run(tests)
+        libraries = {imported: found for imported, found in sys.modules.items() if imported.partition(".")[0] not in OWN}
+    sys.modules.update(libraries)
+    return result
 
 
 class UnitPlantTests(unittest.TestCase):

@@ -18,10 +18,12 @@ from tests.unit.cli.runner import mqbroker
 
 SECONDS = 30.0
 SIGNALLED = """
-import os, sys
+import os, signal, sys
 from mqbroker import tap
 from twisted.scripts.twistd import run
 
+# A shell that runs the tests in the background lets them ignore this signal.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 owner, name, number = {owner}, {name!r}, {number:d}
 whole = getattr(owner, name)
 
