@@ -126,3 +126,9 @@ class Tickets:
         """Nothing is written and nobody is called from now on."""
         self._closed = True
         self._waiters.clear()
+
+    def _left(self, done: Callable[[], object], error: Exception | None) -> None:
+        """The folder is free; ``error`` is what the last steps of the disk writer raised."""
+        if error is not None:
+            self._log.warn("the store did not close properly: {error}", error=error)
+        done()

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from mqbroker.storage.disk.diskwriter import Step
 from mqbroker.storage.disk.epoch import EPOCH_FILE
 from mqbroker.storage.disk.filesystem import FileSystem, join
 from mqbroker.storage.disk.nodelock import STATE_ACTIVE, STATE_FAILING_BACK, STATE_FIRST_TIME, STATE_PAUSED, NodeLock
@@ -40,6 +41,15 @@ class Claim(Protocol):
 
     def release(self) -> None:
         """Others may have the folder."""
+
+
+def run_and_release(claim: Claim, steps: Sequence[Step]) -> None:
+    """Run the last steps of the disk writer; others may have the folder afterwards, whatever fails."""
+    try:
+        for step in steps:
+            step()
+    finally:
+        claim.release()
 
 
 class OwnFolder:

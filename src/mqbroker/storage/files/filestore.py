@@ -16,7 +16,7 @@ from twisted.logger import Logger
 
 from mqbroker.messaging.message.message import Message
 from mqbroker.messaging.ports import Clock, Recovered, StoreBatch, WritingTurn
-from mqbroker.storage.disk.claim import Claim, OwnFolder
+from mqbroker.storage.disk.claim import Claim, OwnFolder, run_and_release
 from mqbroker.storage.disk.diskwriter import DiskWriter, Step, run_steps
 from mqbroker.storage.disk.filesystem import FileSystem
 from mqbroker.storage.disk.nodelock import new_node_id
@@ -424,20 +424,7 @@ class FileStore(Tickets):
         if self._loaded:
             closing += [self._journal.messages.close, self._journal.bindings.close]
         self.close()
-        self._writer.submit([partial(self._run_and_free, [*steps, *closing, *withdrawal])], partial(self._left, done))
-
-    def _run_and_free(self, steps: Sequence[Step]) -> None:
-        """Run the last steps of the disk writer; the folder is free afterwards, whatever fails."""
-        try:
-            for step in steps:
-                step()
-        finally:
-            self._claim.release()
-
-    def _left(self, done: Callable[[], object], error: Exception | None) -> None:
-        if error is not None:
-            self._log.warn("the store did not close properly: {error}", error=error)
-        done()
+        self._writer.submit([partial(run_and_release, self._claim, [*steps, *closing, *withdrawal])], partial(self._left, done))
 
     def fail(self, error: BaseException, *text: str) -> None:
         super().fail(error, *text)

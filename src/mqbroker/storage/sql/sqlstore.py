@@ -13,7 +13,7 @@ from typing import Any
 from twisted.logger import Logger
 
 from mqbroker.messaging.ports import Clock, Recovered, StoreBatch, WritingTurn
-from mqbroker.storage.disk.claim import Claim
+from mqbroker.storage.disk.claim import Claim, run_and_release
 from mqbroker.storage.disk.diskwriter import DiskWriter, Step, run_steps
 from mqbroker.storage.disk.filesystem import FileSystem
 from mqbroker.storage.disk.nodelock import new_node_id
@@ -348,20 +348,8 @@ class SqlStore(Tickets):
         self._stopped = None
         self.close()
         self._reading.submit([self._connections.close_reading], lambda _: None)
-        self._writer.submit([partial(self._free, [self._bodies.close_files, self._connections.close, *steps])], partial(self._left, done))
-
-    def _free(self, steps: Sequence[Step]) -> None:
-        """The last steps of the writing thread; the local folder is free afterwards, whatever fails."""
-        try:
-            for step in steps:
-                step()
-        finally:
-            self._claim.release()
-
-    def _left(self, done: Callable[[], object], error: Exception | None) -> None:
-        if error is not None:
-            self._log.warn("the store did not close properly: {error}", error=error)
-        done()
+        last = [self._bodies.close_files, self._connections.close, *steps]
+        self._writer.submit([partial(run_and_release, self._claim, last)], partial(self._left, done))
 
 
 def _nothing() -> None: ...
