@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -49,5 +50,6 @@ class HomesTests(SynchronousTestCase):
 
     def test_other_brokers_import_nothing_of_it(self) -> None:
         command = "from tests.unit.server.support import World; World(); import sys; print([n for n in sys.modules if 'mqbroker.imq' in n])"
-        found = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True, timeout=60, check=True)
+        root = Path(__file__).resolve().parents[3]
+        found = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True, cwd=root, timeout=60, check=True)
         self.assertEqual(found.stdout.strip(), "[]")
