@@ -14,6 +14,7 @@ PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
 THE_TESTS = "is a run of the tests"
 INSTALLS = "installs: tests/packaging/test_distributions.py does it with the wheels"
 JAVA_PAGE = "needs Java and Maven: tests/interop/test_java_page.py"
+HOME_BROKERS = "needs home brokers: tests/integration/imq/test_commands.py"
 SPARK_PAGES = "needs Spark: tests/spark/test_pages.py"
 SPARK_JOBS = "needs Spark: tests/spark/test_jobs.py"
 
@@ -37,6 +38,12 @@ NOT_RUN: dict[str, dict[str, str]] = {
         "$ mqbroker check ha --instance /var/lib/mybroker": "needs an instance of a pair: tests/unit/cli/check/test_check_ha.py",
         "$ mqbroker data merge --instance /var/lib/mybroker --url tcp://other:61616 --user admin --password secret": "needs a split: "
         "tests/integration/cli/data/merge/test_merge.py",
+    },
+    "imq.md": {
+        "$ make run CONFIG=config/imq-master": "three brokers: tests/integration/examples/test_sample_clusters.py",
+        "$ mqbroker imq brokerd -varhome /var/imq -name b1 -port 7676 -Dimq.cluster.url=file:/etc/imq/cluster.properties": HOME_BROKERS,
+        "$ mqbroker imq create dst -t q -n orders -o maxNumMsgs=100000 -o limitBehavior=FLOW_CONTROL "
+        "-b b1:7676 -passfile passfile": HOME_BROKERS,
     },
     "java.md": {
         "<dependency>": JAVA_PAGE,
