@@ -64,6 +64,10 @@ class SqlBodies(LargeBodies):
         self._pause = pause
         self._known: WeakValueDictionary[int, SqlLargeBody] = WeakValueDictionary()
         self._coming: dict[int, list[Callable[[], object]]] = {}
+        self._let_go: set[int] = set()
+        """Those of ``_coming`` whose last holder has gone; who only looks holds none."""
+        self._going: dict[str, list[Callable[[], object]]] = {}
+        """Files that the writing thread is about to remove, with who waits for that: the reading thread must not bring them before."""
 
     def create(self, body_id: int) -> SqlLargeBody:
         body = self._known[body_id] = SqlLargeBody(self, body_id, self.path(body_id))
@@ -98,9 +102,20 @@ class SqlBodies(LargeBodies):
         self._coming.clear()
 
     def _remove(self, body: FileLargeBody) -> None:
+        if body.removed:
+            return
         if isinstance(body, SqlLargeBody) and body.absent:
+            if body.body_id in self._coming:
+                self._let_go.add(body.body_id)
             return
         super()._remove(body)
+        if body.removed and body.size:
+            self._going[body.path] = []
+
+    def _removed(self, path: str, error: Exception | None) -> None:
+        super()._removed(path, error)
+        for function in self._going.pop(path):
+            function()
 
     # --- steps of the writing and of the reading thread
 
@@ -127,7 +142,11 @@ class SqlBodies(LargeBodies):
     # --- on the loop
 
     def _bring(self, body: SqlLargeBody) -> None:
-        self._reading.submit([partial(self._fetch, body)], partial(self._brought, body))
+        going = self._going.get(body.path)
+        if going is not None:
+            going.append(partial(self._bring_again, body))
+        else:
+            self._reading.submit([partial(self._fetch, body)], partial(self._brought, body))
 
     def _brought(self, body: SqlLargeBody, error: Exception | None) -> None:
         if self.closed:
@@ -141,6 +160,9 @@ class SqlBodies(LargeBodies):
         body.absent = False
         for function in self._coming.pop(body.body_id):
             function()
+        if body.body_id in self._let_go:
+            self._let_go.discard(body.body_id)
+            self._remove(body)
 
     def _bring_again(self, body: SqlLargeBody) -> None:
         if not self.closed:

@@ -7,6 +7,7 @@ from unittest import TestCase
 from mqbroker.messaging.message.message import Message
 from mqbroker.messaging.message.not_yet import NotYet
 from mqbroker.storage.sql import bodies
+from mqbroker.storage.sql.bodies import SqlLargeBody
 from mqclient.wire.message import CoreMessage
 from tests.unit.storage.sql.support import SqlRig
 from tests.unit.storage.support import LARGE
@@ -65,6 +66,50 @@ class BodyTests(TestCase):
         self.rig.settle()
         self.assertEqual(came, [CONTENT[5:1505]])
         self.assertEqual(large.read(len(CONTENT) - 3, 10), CONTENT[-3:])
+
+    def test_a_file_that_is_being_removed_is_brought_again_behind_its_removal(self) -> None:
+        """A message for pages is let go as soon as it is stored, and may be read at once, while the disk is busy."""
+        first = self._large_of_a_restart()
+        first.hold()
+        self.bring(first)
+        first.release()
+        self.rig.clock.run_due()
+        assert self.rig.store.pager is not None
+        second = self.rig.store.pager.rows.bodies.stored(first.body_id, first.size)
+        second.hold()
+        self.assertIsNot(first, second)
+        came: list[bytes] = []
+        with self.assertRaises(NotYet) as caught:
+            second.read(0, 10)
+        caught.exception.when_there(lambda: came.append(second.read(0, 10)))
+        while self.rig.reading.run_one():
+            pass
+        self.rig.settle()
+        self.assertEqual((came, second.read(10, 10)), ([CONTENT[:10]], CONTENT[10:20]))
+
+    def test_a_body_that_comes_when_its_reader_has_gone_leaves_no_file(self) -> None:
+        body = self._large_of_a_restart()
+        body.hold()
+        with self.assertRaises(NotYet):
+            body.read(0, 10)
+        body.release()
+        self.rig.settle()
+        self.assertEqual(self.rig.disk.list(LARGE), ["server.lock", "serverlock.1"])
+
+    def bring(self, body: SqlLargeBody) -> None:
+        with self.assertRaises(NotYet):
+            body.read(0, 10)
+        self.rig.settle()
+        self.assertEqual(body.read(0, 10), CONTENT[:10])
+
+    def _large_of_a_restart(self) -> SqlLargeBody:
+        """The body of a stored message, without a local file and without a holder."""
+        self.store()
+        self.rig.kill()
+        pager = self.rig.store.pager
+        assert pager is not None
+        rows = self.rig.ask("SELECT body, body_size FROM mqbroker_message")
+        return pager.rows.bodies.stored(*rows[0])  # type: ignore[arg-type]
 
     def test_two_messages_share_a_body(self) -> None:
         message = self.store()
