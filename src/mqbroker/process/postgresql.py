@@ -13,11 +13,19 @@ from mqbroker.storage.sql.database import Connection, DatabaseAwayError, Databas
 CONNECT_SECONDS = 10
 """How long to wait for a connection."""
 
+_AWAY = (
+    psycopg.OperationalError,
+    psycopg.InterfaceError,
+    psycopg.errors.ReadOnlySqlTransaction,  # of a standby, until it takes over or the place leads elsewhere
+    psycopg.errors.IdleInTransactionSessionTimeout,  # this process has stood still in the middle of a transaction
+)
+
 
 class PostgresqlDatabase:
     """See :class:`mqbroker.storage.sql.database.Database`.
 
-    ``place`` has host, port, dbname and TLS as libpq names them; ``timeout`` is how long a statement may take, ms.  A transaction in which
+    ``place`` has host, port, dbname and TLS as libpq names them; ``timeout`` is how long a statement may take, and how long the network may
+    lose everything, ms.  A transaction in which
     nothing happens for so long is ended by the server: a broker that stands still in the middle of one holds up nobody for ever.
     """
 
@@ -29,6 +37,7 @@ class PostgresqlDatabase:
         self._place = dict(place)
         self._user = user
         self._password = password
+        self._timeout = timeout
         self._options = f"-c statement_timeout={timeout} -c idle_in_transaction_session_timeout={timeout}"
 
     def connect(self) -> Connection:
@@ -40,6 +49,9 @@ class PostgresqlDatabase:
                 options=self._options,
                 connect_timeout=CONNECT_SECONDS,
                 keepalives_idle=10,
+                keepalives_interval=5,
+                keepalives_count=3,
+                tcp_user_timeout=self._timeout,
                 autocommit=True,
             )
         return PostgresqlConnection(connection, self.name)
@@ -93,7 +105,7 @@ class PostgresqlConnection:
 def _errors(name: str) -> Iterator[None]:
     try:
         yield
-    except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+    except _AWAY as error:
         raise DatabaseAwayError(f"{name}: {_sentence(error)}") from error
     except psycopg.Error as error:
         raise DatabaseError(f"{name}: {_sentence(error)}") from error

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from unittest import TestCase
+from unittest import TestCase, mock
 
 import psycopg
 
@@ -31,6 +31,17 @@ class PostgresqlTests(TestCase):
         with self.assertRaisesRegex(DatabaseAwayError, "db: server closed; the connection"):
             connection.rows("SELECT 1")
         connection.rollback()
+
+    def test_a_server_that_writes_nothing_now_is_away(self) -> None:
+        """A standby that takes over soon, and a transaction that has stood still for too long, as this process may have."""
+        for error in (psycopg.errors.ReadOnlySqlTransaction, psycopg.errors.IdleInTransactionSessionTimeout):
+            with self.assertRaises(DatabaseAwayError):
+                PostgresqlConnection(Refusing(error("not now")), "db").run("UPDATE t SET x = 1")  # type: ignore[arg-type]
+
+    def test_a_network_that_loses_everything_is_noticed_in_time(self) -> None:
+        with mock.patch.object(psycopg, "connect") as connect:
+            PostgresqlDatabase({"host": "db", "port": "1", "dbname": "mq"}, "u", "secret", 20_000).connect()
+        self.assertEqual(connect.call_args.kwargs["tcp_user_timeout"], 20_000)
 
     def test_a_refusal_is_final(self) -> None:
         driver = Refusing(psycopg.errors.UndefinedTable("no such table"))
