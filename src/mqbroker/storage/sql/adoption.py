@@ -13,6 +13,7 @@ from mqbroker.storage.sql.bodies import SqlBodies
 from mqbroker.storage.sql.database import Connection, Row, transaction
 from mqbroker.storage.sql.pager import SqlPager
 from mqbroker.storage.sql.schema import table
+from mqbroker.storage.sql.texts import given
 from mqclient.storageformat.records import BranchRecord, decode_records
 
 _TRANSIENT = table("DELETE FROM {reference} WHERE session = ? AND durable = 0")
@@ -48,16 +49,16 @@ def adopt(connection: Connection, session: int, adopted: int, pager: SqlPager, b
     recovered = Recovered()
     recovered.addresses = [to_address(json.loads(value)) for (value,) in connection.rows(_ADDRESSES, (session,))]
     recovered.queues = [to_queue(json.loads(value)) for (value,) in connection.rows(_QUEUES, (session,))]
-    recovered.settings = {(kind, name): value for kind, name, value in connection.rows(_SETTINGS, (session,))}
+    recovered.settings = {(given(kind), given(name)): given(value) for kind, name, value in connection.rows(_SETTINGS, (session,))}
     for record, cache, size, ids in connection.rows(_DUPLICATES, (session,)):
-        raw = bytes(ids)
+        raw, cache = bytes(ids), given(cache)
         recovered.duplicate_ids += [
             RecoveredDuplicateId(cache, raw[at : at + size], record) for at in range(0, max(len(raw), 1), max(size, 1))
         ]
     recovered.branches = [_branch(bytes(record)) for (record,) in connection.rows(_BRANCHES, (session,))]
     branches = {branch.record.branch_id: branch for branch in recovered.branches}
     for folder, queue_id, messages in connection.rows(_COUNTS, (session,)):
-        own = pager.folder(folder)
+        own = pager.folder(given(folder))
         own.readable = adopted
         share = own.share(queue_id)
         share.unread = share.durable_unread = messages
@@ -77,12 +78,13 @@ def _into_memory(rows: list[Row], recovered: Recovered, branches: dict[int, Reco
     """Messages that do not wait in pages: no reader of pages gives them, too."""
     entries: dict[int, tuple[Message, list[RecoveredReference]]] = {}
     for place, folder, address, headers, buffer, branch, body_id, size, queue_id, deliveries, due in rows:
+        folder = given(folder)
         entry = entries.get(place)
         if entry is None:
             body = None if body_id is None else bodies.stored(body_id, size)
             if body is not None:
                 body.hold()
-            message = Message.read(bytes(buffer), headers, folder if address is None else address, body)
+            message = Message.read(bytes(buffer), headers, folder if address is None else given(address), body)
             message.store_state = Kept(place, False)
             entry = entries[place] = (message, [])
             (branches[branch].messages if branch in branches else recovered.messages).append(entry)

@@ -13,6 +13,7 @@ from mqbroker.storage.files.bindings import address_value, queue_value
 from mqbroker.storage.files.branches import encode_record
 from mqbroker.storage.sql import work
 from mqbroker.storage.sql.schema import table
+from mqbroker.storage.sql.texts import kept
 from mqbroker.storage.sql.work import Work
 
 if TYPE_CHECKING:
@@ -109,7 +110,19 @@ class SqlBatch(StoreBatch):
         stated = None if message.address == folder else message.address
         size = None if body is None else body.size
         identity = None if body is None else body.body_id
-        row = (self._session, place, folder, stated, message.headers, message.buffer, int(message.durable), branch, identity, size)
+        folder = kept(folder)
+        row = (
+            self._session,
+            place,
+            folder,
+            stated and kept(stated),
+            message.headers,
+            message.buffer,
+            int(message.durable),
+            branch,
+            identity,
+            size,
+        )
         self.work.add(work.ADD_MESSAGE, row)
         for queue_id in queue_ids:
             self.work.add(work.ADD_REFERENCE, (self._session, queue_id, place, folder, int(paged), int(queue_id in durable_ids)))
@@ -166,7 +179,7 @@ class SqlBatch(StoreBatch):
         self.add_duplicate_ids(cache, len(duplicate_id), duplicate_id, record_id)
 
     def add_duplicate_ids(self, cache: str, size: int, ids: bytes, record_id: int) -> None:
-        self.work.add(work.ADD_DUPLICATE, (self._session, record_id, cache, size, bytes(ids)))
+        self.work.add(work.ADD_DUPLICATE, (self._session, record_id, kept(cache), size, bytes(ids)))
 
     def delete_duplicate_id(self, record_id: int) -> None:
         self.work.add(work.REMOVE_DUPLICATE, (self._session, record_id))
@@ -203,10 +216,10 @@ class SqlBatch(StoreBatch):
         ]
 
     def put_setting(self, kind: str, key: str, value: str) -> None:
-        self._ordered(_PUT_SETTING, self._session, kind, key, value)
+        self._ordered(_PUT_SETTING, self._session, kept(kind), kept(key), kept(value))
 
     def delete_setting(self, kind: str, key: str) -> None:
-        self._ordered(_REMOVE_SETTING, self._session, kind, key)
+        self._ordered(_REMOVE_SETTING, self._session, kept(kind), kept(key))
 
     def _ordered(self, statement: str, *parameters: object) -> None:
         self.work.ordered.append((statement, parameters))

@@ -11,6 +11,8 @@ from mqbroker.messaging.ports import PagedMessage, PagedRows, PagePlace, PageRea
 from mqbroker.messaging.queues.scheduled import scheduled_time_of
 from mqbroker.storage.sql.rows import PIECE_ROWS, PageRow, Piece
 from mqbroker.storage.sql.schema import table
+from mqbroker.storage.sql.texts import given
+from mqbroker.storage.sql.texts import kept as kept_text
 
 if TYPE_CHECKING:
     from mqbroker.storage.sql.bodies import SqlBodies
@@ -51,7 +53,7 @@ class Rows:
 
     def message(self, folder: SqlFolder, row: PageRow) -> PagedMessage:
         body = None if row.body is None else self.bodies.stored(row.body, row.body_size or 0)
-        address = folder.address if row.address is None else row.address
+        address = folder.address if row.address is None else given(row.address)
         message = Message.read(bytes(row.buffer), row.headers, address, body)
         message.store_state = PagePlace(folder, row.place)
         return PagedMessage(message, row.deliveries, None if row.due < 0 else row.due)
@@ -61,9 +63,10 @@ class Rows:
         statement = _REMOVE_RANGE
         if kept:
             statement += f" AND place NOT IN ({', '.join(str(place) for place in sorted(kept))})"
+        name = kept_text(folder.address)
         return [
-            (table(statement), (self.session, queue_id, folder.address, after, until, self.adopted)),
-            (_REMOVE_UNREFERENCED_RANGE, (self.session, folder.address, after, until)),
+            (table(statement), (self.session, queue_id, name, after, until, self.adopted)),
+            (_REMOVE_UNREFERENCED_RANGE, (self.session, name, after, until)),
             (_REMOVE_UNNAMED_BODIES, (self.session,)),
         ]
 

@@ -11,6 +11,7 @@ from mqbroker.storage.disk.diskwriter import DiskWriter
 from mqbroker.storage.sql.connections import Connections
 from mqbroker.storage.sql.database import DatabaseAwayError
 from mqbroker.storage.sql.schema import table
+from mqbroker.storage.sql.texts import kept
 
 PIECE_ROWS = 64
 """Messages that are read at a time."""
@@ -130,5 +131,5 @@ class RowsRead:
             self._submit(piece)
 
     def _read(self, piece: Piece) -> list[PageRow]:
-        parameters = (self._session, piece.queue_id, piece.folder, piece.after, piece.readable, self._adopted, PIECE_ROWS)
+        parameters = (self._session, piece.queue_id, kept(piece.folder), piece.after, piece.readable, self._adopted, PIECE_ROWS)
         return [PageRow(*row) for row in self._connections.read(lambda connection: connection.rows(_PIECE, parameters))]

@@ -28,6 +28,7 @@ from mqbroker.storage.sql.pager import SqlPager
 from mqbroker.storage.sql.reader import Rows
 from mqbroker.storage.sql.rows import RowsRead
 from mqbroker.storage.sql.session import ID_BLOCK, StoreSession
+from mqbroker.storage.sql.texts import kept
 from mqbroker.storage.sql.work import Work
 from mqbroker.storage.tickets import Tickets
 
@@ -289,7 +290,7 @@ class SqlStore(Tickets):
         number = self._session.number
         work = Work()
         work.last = [
-            (_DROP_QUEUE_OF_FOLDER, (number, queue_id, folder.address)),
+            (_DROP_QUEUE_OF_FOLDER, (number, queue_id, kept(folder.address))),
             (DROP_UNREFERENCED, (number,)),
             (DROP_UNNAMED_BODIES, (number,)),
         ]
