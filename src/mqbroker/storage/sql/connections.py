@@ -51,9 +51,15 @@ class Connections:
             self._reading.close()
             self._reading = None
 
+    def close_start(self) -> None:
+        """Close that of the start: nobody may want it for long, and one that is idle is lost unseen."""
+        if self._start is not None:
+            self._start.close()
+            self._start = None
+
     def close(self) -> None:
         """Close those of the start and of writing."""
-        for connection in (self._writing, self._start):
-            if connection is not None:
-                connection.close()
-        self._writing = self._start = None
+        self.close_start()
+        if self._writing is not None:
+            self._writing.close()
+            self._writing = None

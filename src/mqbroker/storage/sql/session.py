@@ -13,8 +13,11 @@ from mqbroker.storage.errors import FencedError
 from mqbroker.storage.sql.database import Connection, transaction
 from mqbroker.storage.sql.schema import table
 
-ID_BLOCK = 1 << 20
-"""Ids drawn at a time; a broker that starts again leaves out what is left of its block."""
+ID_BLOCK = 1 << 32
+"""Ids drawn at a time; a broker that starts again leaves out what is left of its block.
+
+Work that is not durable needs ids while the database is away: half a block lasts for every outage, and there are 2^31 blocks.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,16 +33,22 @@ class StoreSession:
         """Go through the fence; the first statement of a transaction.  Raises FencedError."""
         statement = table("UPDATE {session} SET batch = ? WHERE session = ? AND owner = ? AND epoch = ?")
         if connection.run(statement, (batch, self.number, self.owner, self.epoch)) != 1:
-            raise FencedError(f"the data of node {self.node_id} have another owner than {self.owner} in epoch {self.epoch}")
+            raise self._fenced()
 
     def last_batch(self, connection: Connection) -> int:
-        """The number of the last transaction that was committed.  Raises FencedError."""
-        statement = table("SELECT batch FROM {session} WHERE session = ? AND owner = ? AND epoch = ?")
-        found = connection.rows(statement, (self.number, self.owner, self.epoch))
-        if not found:
-            raise FencedError(f"the data of node {self.node_id} have another owner than {self.owner} in epoch {self.epoch}")
-        number: int = found[0][0]
+        """The number of the last transaction that was committed, within a transaction.  Raises FencedError.
+
+        The row is written before it is read: the database may still be busy with a commit whose connection is lost, and holds the row until
+        that has an end.
+        """
+        whose = self.number, self.owner, self.epoch
+        if connection.run(table("UPDATE {session} SET batch = batch WHERE session = ? AND owner = ? AND epoch = ?"), whose) != 1:
+            raise self._fenced()
+        number: int = connection.rows(table("SELECT batch FROM {session} WHERE session = ?"), (self.number,))[0][0]
         return number
+
+    def _fenced(self) -> FencedError:
+        return FencedError(f"the data of node {self.node_id} have another owner than {self.owner} in epoch {self.epoch}")
 
 
 def node_id_of(connection: Connection) -> str | None:

@@ -243,9 +243,9 @@ class SqlStore(Tickets):
         """A step of the writing thread.  ``again``: the answer to an earlier try was lost, which may have been committed."""
 
         def write(connection: Connection) -> None:
-            if again and self._session.last_batch(connection) >= batch:
-                return
             with transaction(connection):
+                if again and self._session.last_batch(connection) >= batch:
+                    return
                 self._session.write(connection, batch)
                 work.run(connection)
 
@@ -303,9 +303,13 @@ class SqlStore(Tickets):
     def _next_block(self) -> int:
         """The block is used up: go on with the next one, which is drawn here and now if it has not come yet."""
         if self._block is None:
-            connection = self._connections.at_start()
-            with transaction(connection):
-                first = session.draw_ids(connection, ID_BLOCK)
+            try:
+                connection = self._connections.at_start()
+                with transaction(connection):
+                    first = session.draw_ids(connection, ID_BLOCK)
+            except DatabaseAwayError:
+                self._connections.close_start()
+                raise
             self._block = first, first + ID_BLOCK
         (number, self._ids_end), self._block = self._block, None
         return number

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from unittest import TestCase
+from unittest import TestCase, mock
 
+from mqbroker.messaging.message.message import Message
 from mqbroker.storage.errors import StorageError
 from mqbroker.storage.sql import sqlstore
 from mqbroker.storage.sql.database import DatabaseAwayError
-from tests.unit.storage.sql.support import SqlRig
+from mqclient.wire.message import CoreMessage
+from tests.unit.storage.sql.support import BreakingConnection, SqlRig
 from tests.unit.storage.support import make_message
 
 
@@ -65,6 +67,71 @@ class SqlStoreTests(TestCase):
         self.assertEqual(rig.ask("SELECT COUNT(*) FROM mqbroker_message"), [(1,)])
         rig.stop()
 
+    def test_a_commit_that_is_still_under_way_when_it_is_looked_up_is_not_written_again(self) -> None:
+        """The connection may break before the database has done the commit: the row of the session shows it once that is over."""
+        rig = SqlRig(self.addCleanup, chance=1e-9)
+        rig.start()
+        batch = rig.store.begin()
+        batch.add_message(make_message(rig.store), [1])
+        ticket = rig.store.commit(batch)
+        begin, commit = BreakingConnection.begin, BreakingConnection.commit
+        late: list[BreakingConnection] = []
+
+        def commit_late(connection: BreakingConnection) -> None:
+            if late:
+                return commit(connection)
+            late.append(connection)
+            raise DatabaseAwayError("the connection is lost")
+
+        def begin_behind_it(connection: BreakingConnection) -> None:
+            if len(late) == 1 and late[0] is not connection:
+                late.append(connection)
+                commit(late[0])
+            begin(connection)
+
+        with (
+            mock.patch.object(BreakingConnection, "commit", commit_late),
+            mock.patch.object(BreakingConnection, "begin", begin_behind_it),
+            mock.patch.object(BreakingConnection, "rollback", lambda connection: None),
+            mock.patch.object(BreakingConnection, "close", lambda connection: None),
+        ):
+            rig.settle()
+        self.assertEqual((rig.store.synced, rig.failures, len(late)), (ticket, [], 2))
+        self.assertEqual(rig.ask("SELECT COUNT(*) FROM mqbroker_message"), [(1,)])
+        rig.stop()
+
+    def test_names_may_be_any_text_that_the_protocol_can_carry(self) -> None:
+        """PostgreSQL refuses NUL, and no database takes half of a surrogate pair: neither may end the store."""
+        name = "a\0\ud800\\b\u00fc"
+        rig = self.rig
+        store = rig.store
+        queue_id = rig.queue("q", name)
+        batch = store.begin()
+        batch.put_setting(name, name, name)
+        batch.add_duplicate_id(name, b"1", store.next_id())
+        message = Message.of(CoreMessage(address=name, message_id=store.next_id(), durable=True))
+        batch.add_message(message, [queue_id])
+        assert store.pager is not None
+        paged = Message.of(CoreMessage(address=name, message_id=store.next_id(), durable=True))
+        batch.add_paged(store.pager.folder(name), paged, [queue_id], [queue_id], 1000)
+        store.commit(batch)
+        rig.settle()
+        self.assertEqual(rig.failures, [])
+        for table, column in (("message", "folder"), ("reference", "folder"), ("setting", "name"), ("duplicate", "cache")):
+            for (kept,) in rig.ask(f"SELECT {column} FROM mqbroker_{table}"):
+                self.assertNotIn("\0", str(kept))
+        recovered = rig.restart()
+        self.assertEqual(recovered.settings, {(name, name): name})
+        self.assertEqual([each.cache for each in recovered.duplicate_ids], [name])
+        pager = rig.store.pager
+        assert pager is not None
+        read = pager.folder(name).reader(queue_id).read()
+        assert read is not None
+        self.assertEqual([entry.message.address for entry in read], [name, name])
+        pager.folder(name).forget(queue_id)
+        rig.settle()
+        self.assertEqual(rig.ask("SELECT COUNT(*) FROM mqbroker_message"), [(0,)])
+
     def test_a_refusal_ends_the_store(self) -> None:
         connection = self.rig.database.connect()
         connection.run("DROP TABLE mqbroker_reference")
@@ -114,6 +181,16 @@ class SqlStoreTests(TestCase):
         rig.restart()
         second = [rig.store.next_id() for _ in range(20)]
         self.assertEqual([*first, *second], sorted({*first, *second}))
+
+    def test_ids_that_are_used_up_while_the_database_is_away_come_with_it(self) -> None:
+        with mock.patch.object(sqlstore, "ID_BLOCK", 16):
+            rig = SqlRig(self.addCleanup, chance=1.0)
+            rig.start()
+            with self.assertRaises(DatabaseAwayError):
+                for _ in range(40):
+                    rig.store.next_id()
+            rig.breaking.calm = True
+            rig.store.next_id()
 
     def test_the_node_id_stays(self) -> None:
         node_id = self.rig.store.node_id
