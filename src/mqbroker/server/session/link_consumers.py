@@ -5,7 +5,7 @@ Source: ``protocol-spec/``, chapter "Home brokers".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from mqbroker.messaging.filters.filter import Filter
@@ -30,10 +30,10 @@ def of_home_link(session: SessionState) -> bool:
 class LinkConsumer(ServerConsumer):
     """A consumer whose credits are messages.
 
-    ``beside(consumer)`` gives the other consumers of its session for queues of the same address.
+    ``links`` knows the other consumers of its session for queues of the same address.
     """
 
-    __slots__ = ("_beside", "allowed")
+    __slots__ = ("_links", "allowed")
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class LinkConsumer(ServerConsumer):
         queue: Queue,
         filter: Filter | None,
         priority: int,
-        beside: Callable[[LinkConsumer], Iterable[LinkConsumer]],
+        links: LinkConsumers,
     ) -> None:
         if queue.address.settings.local_delivery_preferred:
             priority = AFTER_LOCAL_ONES
@@ -50,7 +50,7 @@ class LinkConsumer(ServerConsumer):
         self.unlimited = True  # in bytes
         self.allowed = 0
         """Messages that may be sent now."""
-        self._beside = beside
+        self._links = links
 
     def update_ready(self) -> None:
         if self.large is not None and self._may_send():
@@ -77,11 +77,15 @@ class LinkConsumer(ServerConsumer):
     def _is_held(self, reference: Reference) -> bool:
         """Does the other broker have the message already?"""
         message_id = reference.message.message_id
-        return any(message_id in other.unacknowledged for other in self._beside(self))
+        return any(message_id in other.unacknowledged for other in self._links.beside(self))
 
     def handle_first(self, reference: Reference, key: str) -> None:
         self._spend()
         super().handle_first(reference, key)
+
+    def detach(self) -> list[Reference]:
+        self._links.gone(self)
+        return super().detach()
 
     def _spend(self) -> None:
         self.allowed -= 1
@@ -98,15 +102,21 @@ class LinkConsumers:
         self._by_address: dict[str, dict[LinkConsumer, None]] = {}
 
     def open(self, session: SessionState, consumer_id: int, queue: Queue, filter: Filter | None, priority: int) -> LinkConsumer:
-        consumer = LinkConsumer(session, consumer_id, queue, filter, priority, self._beside)
+        consumer = LinkConsumer(session, consumer_id, queue, filter, priority, self)
         self._by_address.setdefault(queue.definition.address, {})[consumer] = None
         return consumer
 
-    def _beside(self, consumer: LinkConsumer) -> Iterable[LinkConsumer]:
+    def beside(self, consumer: LinkConsumer) -> Iterable[LinkConsumer]:
         consumers = self._by_address[consumer.queue.definition.address]
-        for each in [each for each in consumers if each.closed]:
-            del consumers[each]
-        return (each for each in consumers if each is not consumer)
+        return (each for each in consumers if each is not consumer and not each.closed)
+
+    def gone(self, consumer: LinkConsumer) -> None:
+        """The consumer leaves its queue."""
+        address = consumer.queue.definition.address
+        consumers = self._by_address.get(address, {})
+        consumers.pop(consumer, None)
+        if not consumers:
+            self._by_address.pop(address, None)
 
 
 def give_back(session: SessionState, consumer: ServerConsumer | None, packet: ReturnMessages) -> None:

@@ -38,6 +38,17 @@ class LinkConsumerTests(SynchronousTestCase):
         self.publish(b"4")
         self.assertEqual(self.link.received(), [])
 
+    def test_nothing_is_left_of_a_consumer_that_is_closed(self) -> None:
+        """A link may live for years, and its other broker open consumers for each of its clients' requests."""
+        (session,) = (each for each in self.world.server.sessions.by_name.values() if wire.HOME_LINK_KEY in each.metadata)
+        for routing_type in (0, 1):
+            self.sender.create_queue(f"s{routing_type}", f"a{routing_type}", routing_type=routing_type, durable=False)
+            self.link.consume(f"s{routing_type}", credits=2)
+            self.link.ok(wire.ConsumerClose(0))
+        links = session.consumers._links
+        assert links is not None
+        self.assertEqual(links._by_address, {})
+
     def test_credits_are_taken_back(self) -> None:
         self.link.consume(credits=5)
         self.link.send(wire.FlowToken(0, 0))
