@@ -33,6 +33,7 @@ from mqclient.wire.packets import (
 if TYPE_CHECKING:
     from mqbroker.imq.links.home_links import LinkedMember
     from mqbroker.messaging.ports import Clock
+    from mqbroker.messaging.queues.queue import Queue
     from mqbroker.messaging.turns.turn import Turn
     from mqclient.core.consuming.encoded import EncodedConsumer
     from mqclient.core.session.session import Session
@@ -152,7 +153,7 @@ class Home:
             except QueueDoesNotExistError:
                 if not self._create_missing(queue.definition):
                     raise
-                await self._create(queue.definition)
+                await self._create(queue)
                 encoded = await self._consuming.create_encoded_consumer(queue.name, remote.filter_string, remote)
         except MQError as error:
             if not self.lost and not remote.lost:
@@ -175,8 +176,8 @@ class Home:
         if not self.lost and not remote.lost:
             self.open_consumer(remote)
 
-    async def _create(self, definition: QueueDefinition) -> None:
-        session = self._consuming
+    async def _create(self, queue: Queue) -> None:
+        session, definition = self._consuming, queue.definition
         assert session is not None
         configuration = QueueConfiguration(
             name=definition.name,
@@ -196,6 +197,8 @@ class Home:
             return  # somebody was faster
         if definition.temporary:
             self._made.add(definition.name)
+            if queue.deleted:  # meanwhile
+                self.queue_deleted(definition.name)
 
     def _request(self, request: Callable[[], Coroutine[Any, Any, None]]) -> None:
         if self.lost:

@@ -68,6 +68,19 @@ class TopicTests(HomeAndConsumer):
         self.cluster.stir()
         self.assertNotIn("s-1", self.a.core.queues)
 
+    def test_it_ends_with_a_subscriber_that_goes_while_it_is_made(self) -> None:
+        """Otherwise it would collect messages as long as there is the link."""
+        for rounds in range(12):
+            name = f"s-{rounds}"
+            subscriber = self.b.session()
+            subscriber.create_queue(name, "topic", durable=False, temporary=True, routing_type=0)
+            subscriber.consume(name)
+            self.cluster.stir(rounds)
+            subscriber.send(wire.ConsumerClose(0))
+            self.b.world.messaging.administration.delete_queue(self.b.world.queue(name))
+            self.cluster.stir()
+            self.assertNotIn(name, self.a.core.queues, rounds)
+
     def test_it_ends_with_the_link(self) -> None:
         subscriber = self.b.session()
         subscriber.create_queue("s-1", "topic", durable=False, temporary=True, routing_type=0)
