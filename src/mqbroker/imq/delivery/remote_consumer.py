@@ -90,15 +90,16 @@ class RemoteConsumer:
     def opened(self, consumer: EncodedConsumer) -> None:
         """The home has the consumer."""
         self._consumer = consumer
-        if self.retiring:
-            self._close_if_done()
 
     def retire(self) -> None:
         """The consumers here have gone: what waits goes back, and the rest when it is settled."""
         self.retiring = True
         self._stop_asking()
         self.give_back(self.waiting.clear(), counted=False)
-        self._close_if_done()
+        if self._consumer is None and not self.lost:
+            self.owner.closing(self)  # not open yet: the home may never have the queue
+        else:
+            self._close_if_done()
 
     def revive(self) -> None:
         """There are consumers again."""
@@ -118,8 +119,7 @@ class RemoteConsumer:
             _release(reference)
 
     def disconnected(self) -> None:
-        """The home has ended the consumer; it may have deleted the queue."""
-        self.lose()
+        """The home has ended the consumer; it may have deleted the queue.  It keeps what it has of a consumer until that is closed."""
         self.owner.ended(self)
 
     @property

@@ -183,6 +183,8 @@ class RemoteQueue:
 
     def ended(self, remote: RemoteConsumer) -> None:
         filtered = self._forget(remote)
+        self._maker.close_consumer(remote)
+        remote.lose()
         if filtered is not None and filtered.takers.consumers:
             self._open(filtered, remote.home, remote.filter_string)
 

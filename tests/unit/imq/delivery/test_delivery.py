@@ -98,6 +98,34 @@ class WalkTests(SynchronousTestCase):
         Delivery(self.b.world.messaging, HomeLinks(), self.b.store.node_id, self.b.runtime, HomeCluster((), None, ""))
         self.assertIsNotNone(self.b.world.queue("early").elsewhere)
 
+    def test_nothing_is_left_of_consumers_of_a_queue_that_others_do_not_have(self) -> None:
+        """Otherwise each selector of a client would be asked for at each home, again and again."""
+        self.b.session().create_queue("here")
+        for number in range(3):
+            consumer = self.b.session()
+            consumer.consume("here", filter=f"c = {number}")
+            self.cluster.stir()
+            self.cluster.advance(2.5)
+            self.assertEqual(len(self.b.remotes), 2)
+            consumer.send(wire.ConsumerClose(0))
+            self.cluster.stir()
+            self.assertEqual(self.b.remotes, [])
+
+    def test_nothing_is_left_of_a_consumer_that_the_home_has_ended(self) -> None:
+        consumer = self.b.session()
+        consumer.consume()
+        self.cluster.stir()
+        (home,) = (each for each in self.b.delivery.homes.values() if each.node_id == self.a.store.node_id)
+        consuming = home._consuming
+        assert consuming is not None
+        self.assertEqual(len(consuming.encoded_consumers), 1)
+        administration = self.a.world.messaging.administration
+        administration.delete_queue(self.a.world.queue("q"), remove_consumers=True)
+        self.cluster.stir()
+        self.assertEqual(len(consuming.encoded_consumers), 0)
+        links = [each for each in self.a.world.server.sessions.by_name.values() if wire.HOME_LINK_KEY in each.metadata]
+        self.assertEqual([len(each.consumers.by_id) for each in links], [0, 0])
+
     def test_without_consumers_nothing_is_left_of_them(self) -> None:
         consumer = self.b.session()
         consumer.consume()
