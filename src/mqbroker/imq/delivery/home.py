@@ -160,6 +160,7 @@ class Home:
                 log.debug(
                     "no consumer of queue {queue} at {home} yet: {reason}", queue=queue.name, home=self.member.name, reason=str(error)
                 )
+                self._turn.run(remote.answer)
                 self._clock.call_later(RETRY_SECONDS, self._try_again, remote)
             return
         if remote.lost:

@@ -11,7 +11,7 @@ from mqbroker.imq.delivery.waiting import Waiting
 from mqbroker.messaging.message.large_body import LargeBody
 from mqbroker.messaging.message.message import Message
 from mqbroker.messaging.queues.references import RemoteReference
-from mqclient.wire.message import body_end
+from mqclient.wire.message import KEY_FORCED_DELIVERY, body_end
 
 if TYPE_CHECKING:
     from mqbroker.messaging.queues.queue import Queue
@@ -25,6 +25,9 @@ FIRST_WINDOW = 8
 WINDOW_BYTES_MAX = 8 * 1024 * 1024
 """Bytes of messages, without large bodies, that are under way to one remote consumer or wait here for it, as far as their sizes so far
 allow to say; one message may always come."""
+
+
+_FORCED_KEY = KEY_FORCED_DELIVERY.encode("utf-16-le")
 
 
 class RemoteOwner(Protocol):
@@ -72,6 +75,8 @@ class RemoteConsumer:
         self.window = FIRST_WINDOW
         self.lost = False
         """The home has taken back what was in delivery."""
+        self.answered = False
+        """The home has said whether it has a message: a client that does not wait for one is told so only then."""
         self.retiring = False
         """There are no consumers for it here: what comes goes back."""
         self.received = 0
@@ -79,6 +84,9 @@ class RemoteConsumer:
         self.returned = 0
         self._contents = contents
         self._consumer: EncodedConsumer | None = None
+        self._forced = False
+        """Was the home asked to say so?"""
+        self._hearers: list[Callable[[], object]] = []
         self._outstanding = 0
         """Messages that were asked for and have not come."""
         self._mean_size = 0
@@ -117,6 +125,7 @@ class RemoteConsumer:
         unsettled, self.unsettled = self.unsettled, OrderedDict()
         for reference in unsettled.values():
             _release(reference)
+        self.answer()
 
     def disconnected(self) -> None:
         """The home has ended the consumer; it may have deleted the queue.  It keeps what it has of a consumer until that is closed."""
@@ -128,6 +137,17 @@ class RemoteConsumer:
         return self._consumer
 
     # --- asking
+
+    def when_answered(self, function: Callable[[], object]) -> None:
+        """Call ``function`` at the first answer of the home, or when there will be none."""
+        self._hearers.append(function)
+
+    def answer(self) -> None:
+        """The home has given what it had for the first credits, or gives nothing for now."""
+        self.answered = True
+        hearers, self._hearers = self._hearers, []
+        for function in hearers:
+            function()
 
     def ask(self, more_wanted: bool) -> None:
         """Ask for messages as far as the window allows.  ``more_wanted``: a consumer here is ready, and has got all that waited."""
@@ -141,6 +161,9 @@ class RemoteConsumer:
         if room > 0 and 2 * self._outstanding <= window:
             self._outstanding += room
             self._consumer.grant(room)
+            if not self.answered and not self._forced:
+                self._forced = True
+                self._consumer.force()
 
     def hand_back_waiting(self) -> None:
         """Nobody here takes what waits: give it to others, and ask for little next time."""
@@ -158,7 +181,11 @@ class RemoteConsumer:
     def message_received(self, message: bytes, delivery_count: int, frame_size: int) -> None:
         if self.lost:
             return
-        self._arrive(Message.read(message, body_end(message)), delivery_count)
+        found = Message.read(message, body_end(message))
+        if not delivery_count and found.raw_property(_FORCED_KEY) is not None:
+            self.answer()
+        else:
+            self._arrive(found, delivery_count)
 
     def held_received(self, message_id: int, delivery_count: int) -> None:
         if self.lost:

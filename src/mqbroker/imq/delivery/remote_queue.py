@@ -10,7 +10,7 @@ from mqbroker.imq.delivery.remote_consumer import RemoteConsumer
 from mqbroker.imq.delivery.takers import Takers
 from mqbroker.messaging.message.large_body import LargeBody
 from mqbroker.messaging.ports import Cancellable, Store
-from mqbroker.messaging.queues.consumer import QueueConsumer
+from mqbroker.messaging.queues.consumer import QueueConsumer, WhenAnswered
 from mqbroker.messaging.queues.definitions import MULTICAST
 from mqbroker.messaging.queues.queue import Queue
 from mqbroker.messaging.queues.references import Reference, RemoteReference
@@ -132,6 +132,12 @@ class RemoteQueue:
         """All remote consumers of the queue."""
         for filtered in self._filtered.values():
             yield from filtered.remotes.values()
+
+    def awaited(self, consumer: QueueConsumer) -> WhenAnswered | None:
+        for filtered in self._filtered.values():
+            if consumer in filtered.takers.consumers and self._takes(filtered):
+                return next((remote.when_answered for remote in filtered.remotes.values() if not remote.answered), None)
+        return None
 
     def end(self) -> None:
         """The queue is deleted."""

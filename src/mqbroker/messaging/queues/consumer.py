@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 from mqbroker.messaging.filters.filter import Filter
 from mqbroker.messaging.queues.references import Cursor, Reference
+from mqbroker.messaging.turns.turn import Deliverable
 
 
 class QueueConsumer(Protocol):
@@ -28,3 +30,13 @@ class QueueConsumer(Protocol):
 
     def queue_deleted(self) -> None:
         """The queue is gone; the consumer gets nothing more."""
+
+
+WhenAnswered = Callable[[Callable[[], object]], object]
+
+
+class Source(Deliverable, Protocol):
+    """Gives the consumers of a queue what other brokers keep."""
+
+    def awaited(self, consumer: QueueConsumer) -> WhenAnswered | None:
+        """Has a broker not answered yet whether it has messages for ``consumer``?  Then what calls a function when it has; else None."""

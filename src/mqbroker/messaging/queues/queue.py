@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from mqbroker.messaging.message.memory import AddressMemory
     from mqbroker.messaging.ports import Cancellable, Clock
     from mqbroker.messaging.queues.address import Address
-    from mqbroker.messaging.queues.consumer import QueueConsumer
+    from mqbroker.messaging.queues.consumer import QueueConsumer, Source
     from mqbroker.messaging.queues.definitions import QueueDefinition
     from mqbroker.messaging.queues.queue_pages import QueuePages
     from mqbroker.messaging.queues.reader import QueueReaders
@@ -161,7 +161,7 @@ class Queue:
         """Messages replaced by newer ones (:mod:`mqbroker.messaging.queues.last_values`, :mod:`mqbroker.messaging.queues.ring`)."""
         self.ring: Ring | None = None
         """Set while only so many messages may wait."""
-        self.elsewhere: Deliverable | None = None
+        self.elsewhere: Source | None = None
         """Gives consumers messages that other brokers keep, in turn with those of this queue."""
         self.redistributor: Deliverable | None = None
         """Takes messages that no consumer takes, after each delivery."""
@@ -353,7 +353,7 @@ class Queue:
 
     # --- consumers
 
-    def look_elsewhere(self, source: Deliverable | None) -> None:
+    def look_elsewhere(self, source: Source | None) -> None:
         """Consumers get messages of other brokers from ``source``; None: they do no longer."""
         self.elsewhere = source
         self.turn.mark_queue(self)

@@ -18,6 +18,7 @@ from mqclient.wire.message import KEY_FORCED_DELIVERY, CoreMessage, encode_messa
 from mqclient.wire.properties import LONG
 
 if TYPE_CHECKING:
+    from mqbroker.messaging.queues.consumer import WhenAnswered
     from mqbroker.server.session_state import SessionState
 
 _pack_header = struct.Struct(">ibq").pack
@@ -230,13 +231,23 @@ class ServerConsumer:
         queue = self.queue
         if queue.paused or queue.address.paused:
             return False
+        if self.ready and self._awaited() is not None:
+            return True
         if not queue.references.count:
             return self.ready and queue.pages is not None and queue.pages.waiting
         if queue.groups is not None:
             return self.ready and queue.groups.unfinished
         return self.ready and (queue.unfinished or (self.cursor is not None and self.cursor.unfinished))
 
+    def _awaited(self) -> WhenAnswered | None:
+        elsewhere = self.queue.elsewhere
+        return None if elsewhere is None else elsewhere.awaited(self)
+
     def _search_later(self) -> None:
+        awaited = self._awaited()
+        if awaited is not None:
+            awaited(self._search_on)
+            return
         pages = self.queue.pages
         if pages is None or not pages.when_there(self._search_on):
             self.session.server.clock.call_later(0, self._search_on)

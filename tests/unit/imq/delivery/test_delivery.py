@@ -98,6 +98,37 @@ class WalkTests(SynchronousTestCase):
         Delivery(self.b.world.messaging, HomeLinks(), self.b.store.node_id, self.b.runtime, HomeCluster((), None, ""))
         self.assertIsNotNone(self.b.world.queue("early").elsewhere)
 
+    def test_who_does_not_wait_for_a_message_gets_one_that_another_home_has(self) -> None:
+        for credits in (1, 1_000_000):
+            publish(self.sender, b"1")
+            consumer = self.b.session()
+            consumer.consume(credits=0)
+            self.cluster.stir()
+            consumer.send(wire.FlowToken(0, credits))
+            consumer.send(wire.ForceConsumerDelivery(0, 7))
+            self.assertEqual(consumer.received(), [])
+            self.cluster.stir()
+            message, marker = consumer.received()
+            self.assertEqual((decode_message(message.message).body, marker.delivery_count), (b"1", 0))
+            consumer.send(wire.Acknowledge(0, message_id(message), False))
+            consumer.send(wire.ForceConsumerDelivery(0, 8))
+            self.assertEqual([each.delivery_count for each in consumer.received()], [0])
+            consumer.send(wire.ConsumerClose(0))
+            self.cluster.stir()
+
+    def test_who_does_not_wait_is_answered_when_a_home_cannot_answer(self) -> None:
+        self.b.session().create_queue("here")
+        for queue in ("here", "q"):
+            consumer = self.b.session()
+            consumer.consume(queue)
+            consumer.send(wire.ForceConsumerDelivery(0, 7))
+            self.assertEqual(consumer.received(), [])
+            if queue == "q":
+                for home in (1, 3):
+                    self.cluster.cut(2, home)
+            self.cluster.stir()
+            self.assertEqual([each.delivery_count for each in consumer.received()], [0])
+
     def test_nothing_is_left_of_consumers_of_a_queue_that_others_do_not_have(self) -> None:
         """Otherwise each selector of a client would be asked for at each home, again and again."""
         self.b.session().create_queue("here")

@@ -15,6 +15,7 @@ from mqclient.wire.packets import (
     ExceptionResponse,
     Expired,
     FlowToken,
+    ForceConsumerDelivery,
     IndividualAcknowledge,
     ReceiveHeld,
     ReturnMessages,
@@ -80,16 +81,18 @@ class EncodedConsumerTests(SynchronousTestCase):
     def test_what_is_said_of_them(self) -> None:
         consumer = self.open()
         consumer.grant(5)
+        consumer.force()
         consumer.acknowledge_until(1)
         consumer.acknowledge([2, 3])
         consumer.expired(4)
         consumer.give_back([5, 6], counted=True)
         self.world.network.stir()
-        kinds = (FlowToken, Acknowledge, IndividualAcknowledge, Expired, ReturnMessages)
+        kinds = (FlowToken, ForceConsumerDelivery, Acknowledge, IndividualAcknowledge, Expired, ReturnMessages)
         self.assertEqual(
             self.broker.got(*kinds),
             [
                 FlowToken(0, 5),
+                ForceConsumerDelivery(0, 0),
                 Acknowledge(0, 1, False),
                 IndividualAcknowledge(0, 2, False),
                 IndividualAcknowledge(0, 3, False),

@@ -12,6 +12,7 @@ from mqclient.wire.packets import (
     ConsumerClose,
     Expired,
     FlowToken,
+    ForceConsumerDelivery,
     IndividualAcknowledge,
     NullResponse,
     ReturnMessages,
@@ -48,6 +49,10 @@ class EncodedConsumer:
     def grant(self, credits: int) -> None:
         """Give the broker further credits; 0 takes all back."""
         self._channel.send_at_once(FlowToken(self.id, credits))
+
+    def force(self) -> None:
+        """Ask for a marker behind what the broker can give for the credits so far: a message with a delivery count of 0."""
+        self._channel.send_at_once(ForceConsumerDelivery(self.id, 0))
 
     def acknowledge_until(self, message_id: int) -> None:
         """Everything delivered up to this message is done with."""
