@@ -125,6 +125,8 @@ class RemoteConsumer:
         unsettled, self.unsettled = self.unsettled, OrderedDict()
         for reference in unsettled.values():
             _release(reference)
+            if self._contents is not None:
+                self._contents.settled(reference.home_id)
         self.answer()
 
     def disconnected(self) -> None:

@@ -147,6 +147,7 @@ class RemoteQueue:
             filtered.takers.set(())
             for remote in list(filtered.remotes.values()):
                 remote.retire()
+                remote.give_back(list(remote.unsettled.values()), counted=False)
                 if not remote.lost:
                     self._maker.close_consumer(remote)
                     remote.lose()

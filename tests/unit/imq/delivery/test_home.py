@@ -100,6 +100,21 @@ class TopicTests(HomeAndConsumer):
         self.cluster.stir()
         self.assertEqual(subscriber.bodies(), [b"1", b"2"])
 
+    def test_contents_of_a_subscription_that_ends_are_not_kept(self) -> None:
+        for at_home in (True, False):
+            for broker in (self.a, self.b):
+                broker.session().create_queue("client.sub", "topic", routing_type=0)
+            subscriber = self.consumer(queue="client.sub")
+            self.publish(b"1", address="topic", routing_type=0)
+            self.assertEqual(subscriber.bodies(), [b"1"])
+            (home,) = self.b.delivery.homes.values()
+            self.assertEqual(len(home.contents), 1)
+            for broker in (self.a, self.b) if at_home else (self.b, self.a):
+                administration = broker.world.messaging.administration
+                administration.delete_queue(broker.world.queue("client.sub"), remove_consumers=True)
+                self.cluster.stir()
+            self.assertEqual(len(home.contents), 0, at_home)
+
     def test_an_auto_created_queue_is_made_where_its_consumers_look_for_it(self) -> None:
         session = self.b.session()
         session.create_queue("auto", auto_created=True)
