@@ -67,8 +67,12 @@ class Copies:
             if problem is not None:
                 self._world.violation(f"after a loss of power {node.name} would not start: {problem}")
                 return
+        self.all_read(kept)
         for text in judge(self._ledger, kept, self._world.now):
             self._world.violation(f"after a loss of power {text}")
+
+    def all_read(self, kept: Kept) -> None:
+        """All copies have started: what one of them decides for another may follow."""
 
     def _start(self, node: BrokerNode, kept: Kept) -> str | None:
         """Add what a copy of the broker finds; returns why it does not start."""
@@ -79,12 +83,12 @@ class Copies:
             if self._rng.random() < AGAIN:
                 disk.crash()
                 store, recovered = load_copy(node, disk, self._rng)
-            self._read(node, store, recovered, kept)
+            self.read(node, store, recovered, kept)
         except (StorageError, OSError) as error:
             return str(error)
         return None
 
-    def _read(self, node: BrokerNode, store: FileStore, recovered: Recovered, kept: Kept) -> None:
+    def read(self, node: BrokerNode, store: FileStore, recovered: Recovered, kept: Kept) -> None:
         names = {queue.queue_id: queue.name for queue in recovered.queues}
         kept.queues.update(names.values())
         kept.remembered.update(entry.duplicate_id.decode("utf-16-le", "replace") for entry in recovered.duplicate_ids)

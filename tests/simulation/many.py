@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from tests.simulation.cluster.run import simulate_cluster
 from tests.simulation.coverage import Coverage
 from tests.simulation.ha.run import simulate_ha
+from tests.simulation.imq.run import simulate_homes
 from tests.simulation.late import simulate_late
 from tests.simulation.plants import RUN_PLANTS, planted, put
 from tests.simulation.run import Result, simulate
@@ -27,6 +28,7 @@ KINDS: dict[str, Callable[[int], Result]] = {
     "stops": simulate_stops,
     "late": simulate_late,
     "ha": simulate_ha,
+    "homes": simulate_homes,
 }
 """What runs a seed, by the kind of run."""
 CHUNK = 5
@@ -200,6 +202,13 @@ def main(arguments: Sequence[str]) -> int:
         dest="kind",
         const="ha",
         help="brokers of which one is active, and that take each other's place",
+    )
+    kind.add_argument(
+        "--homes",
+        action="store_const",
+        dest="kind",
+        const="homes",
+        help="clusters of home brokers, where each message stays at the broker that took it",
     )
     parser.add_argument(
         "--coverage",

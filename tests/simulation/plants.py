@@ -426,6 +426,23 @@ NETWORK_PLANTS = {
 }
 """Those of brokers with a network check."""
 
+HOME_PLANTS = {
+    "": None,
+    "acknowledged-without-its-home": Plant(
+        "mqbroker.imq.delivery.delivery:_Confirming.answered",
+        "self.failure = self.failure or failure",
+        "pass",
+        LOST,
+    ),
+    "rolled-back-and-not-given-back": Plant(
+        "mqbroker.imq.delivery.coordination:Coordination.rolled_back",
+        "consumer.give_back(references, counted=True)",
+        "pass",
+        ("are stranded", *LOST),
+    ),
+}
+"""Those of home brokers."""
+
 RUN_PLANTS = {
     **PLANTS,
     **STOP_PLANTS,
@@ -435,6 +452,7 @@ RUN_PLANTS = {
     **PAIR_PLANTS,
     **LOCK_PLANTS,
     **NETWORK_PLANTS,
+    **HOME_PLANTS,
 }
 """Those that runs of some kind find."""
 

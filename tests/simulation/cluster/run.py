@@ -63,6 +63,8 @@ DRAINS_MAX = 8
 class ClusterSimulation:
     """Nodes and their clients in one virtual world.  ``plan`` and ``schedule`` come from the seed unless they are given."""
 
+    command = "python -m tests.simulation --cluster"
+
     def __init__(
         self,
         seed: int,
@@ -74,16 +76,22 @@ class ClusterSimulation:
         self.world = World(seed, EVENTS_MAX)
         self.fabric = Fabric(self.world)
         self.plan = plan or ClusterPlan.draw(self.world.generator("cluster plan"))
-        self.ledger = ClusterLedger(self.plan.several_hops)
+        self.ledger = self._make_ledger()
         self.nodes = [node_class(self.world, self.fabric, self.ledger, self.plan, number, store_class) for number in range(self.plan.nodes)]
         self.schedule = schedule or faults.draw(self.world.generator("cluster faults"), self.plan)
-        self.copies = Copies(self.world, self.ledger, self.nodes)
+        self.copies = self._make_copies()
         for node in self.nodes:
             node.peers, node.on_handover = self.nodes, self.copies.look
         self.actors: list[Actor] = []
         self.watchers: list[Watcher] = []
         self.decisions: dict[Xid, bool] = {}
         """What transaction managers have decided: True to commit."""
+
+    def _make_ledger(self) -> ClusterLedger:
+        return ClusterLedger(self.plan.several_hops)
+
+    def _make_copies(self) -> Copies:
+        return Copies(self.world, self.ledger, self.nodes)
 
     def run(self) -> Result:
         """Work under faults, heal, converge, drain, check."""
@@ -101,7 +109,7 @@ class ClusterSimulation:
             len(self.ledger.receipts),
             max(node.starts for node in self.nodes),
             f"{self.plan}",
-            "python -m tests.simulation --cluster",
+            self.command,
             sum(node.handovers for node in self.nodes),
         )
 

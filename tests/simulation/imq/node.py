@@ -1,0 +1,51 @@
+"""A home broker of the simulation."""
+
+from __future__ import annotations
+
+from mqbroker.cluster.links.outgoing import node_id_bytes
+from mqbroker.imq.delivery.coordination import BRANCH_FORMAT
+from mqbroker.messaging.queues.queue import Queue
+from mqbroker.node.homes import Homes
+from tests.simulation.cluster.node import ClusterNode
+
+OWN = "imq."
+"""Beginning of the queues for answers of other members."""
+
+
+class HomeNode(ClusterNode):
+    """A member whose messages stay with it."""
+
+    @property
+    def homes(self) -> Homes:
+        assert self.clustering is not None and self.clustering.homes is not None
+        return self.clustering.homes
+
+    @property
+    def held_up_until(self) -> float:
+        """An answer may depend on each of the homes."""
+        return max(node.process.paused_until for node in self.peers)
+
+    def serves_brokers(self, queue: Queue) -> bool:
+        return queue.name.startswith(OWN) or super().serves_brokers(queue)
+
+    def in_doubt(self, queue: str) -> int:
+        """Messages of a queue that a broker has consumed in a transaction, and stays away before it has told the outcome."""
+        away = tuple(node_id_bytes(node.node_id) for node in self.peers if node.away)
+        return sum(
+            reference.queue.name == queue
+            for branch in self.messaging.branches.prepared()
+            if branch.xid.format_id == BRANCH_FORMAT and branch.xid.global_transaction_id.startswith(away)
+            for reference in branch.transaction.acknowledged
+        )
+
+    def missing_links(self, live: list[HomeNode]) -> list[str]:
+        """What this broker does not have of the others: a link, its sessions, the record."""
+        homes = self.homes
+        found = [
+            f"{self.name} has no sessions at {other.name}"
+            for other in live
+            if other is not self and other.node_id not in homes.delivery.homes
+        ]
+        if homes.delivery.coordination.undecided:
+            found.append(f"{self.name} has {homes.delivery.coordination.undecided} undecided branches")
+        return found

@@ -1,0 +1,127 @@
+"""One run of simulated home brokers.  Many of them: :mod:`tests.simulation.many`."""
+
+from __future__ import annotations
+
+import gc
+import random
+from collections.abc import Sequence
+from typing import Any
+
+from tests.simulation.cluster import faults
+from tests.simulation.cluster.actors import ClusterReceiver, ClusterSubscriber, ClusterTransactedReceiver, Drain, Place
+from tests.simulation.cluster.ledger import ClusterLedger
+from tests.simulation.cluster.plan import ANYCAST_QUEUES, SHARED, SORTED, SORTED_QUEUE, subscription
+from tests.simulation.cluster.run import PATIENCE, STRANDED_SECONDS, ClusterSimulation
+from tests.simulation.copies import Copies
+from tests.simulation.imq.actors import HomeAsynchronousSender, HomeBlockingSender, HomeBranchWorker, HomeTransactedSender
+from tests.simulation.imq.copies import HomeCopies
+from tests.simulation.imq.ledger import HomeLedger
+from tests.simulation.imq.node import HomeNode
+from tests.simulation.imq.plan import HomePlan
+from tests.simulation.run import Result
+from tests.simulation.workload import Actor
+
+
+class HomeSimulation(ClusterSimulation):
+    """Home brokers and their clients in one virtual world.  ``plan`` and ``schedule`` come from the seed unless they are given."""
+
+    command = "python -m tests.simulation --homes"
+    nodes: list[HomeNode]  # type: ignore[assignment]
+    plan: HomePlan
+
+    def __init__(self, seed: int, plan: HomePlan | None = None, schedule: faults.ClusterSchedule | None = None) -> None:
+        super().__init__(seed, plan or HomePlan.draw(random.Random(f"{seed}/home plan")), schedule, node_class=HomeNode)
+
+    def _make_ledger(self) -> ClusterLedger:
+        return HomeLedger()
+
+    def _make_copies(self) -> Copies:
+        return HomeCopies(self.world, self.ledger, self.nodes)
+
+    # --- who is there
+
+    def _differences(self) -> list[str]:
+        """Has each one its sessions at each other one, the same queues, and nothing in doubt?"""
+        live: list[HomeNode] = [node for node in self.nodes if not node.away]
+        found = [text for node in live for text in node.missing_links(live)]
+        names = [
+            {name for name, queue in node.messaging.core.queues.items() if not (node.is_own(queue) or queue.definition.temporary)}
+            for node in live
+        ]
+        if self.plan.master is not None and not self.nodes[self.plan.master].away:
+            everywhere = set.union(*names)
+            found += [f"{node.name} lacks {sorted(everywhere - own)}" for node, own in zip(live, names, strict=True) if everywhere - own]
+        return found
+
+    # --- what is left
+
+    def _nothing_is_stranded(self) -> bool:
+        """With one consumer for each queue, somewhere, nothing waits at any home."""
+        rng = self.world.generator("collectors")
+        live: list[HomeNode] = [node for node in self.nodes if not node.away]
+        names = dict.fromkeys((*self.plan.queue_names, *(each.queue for each in self.ledger.subscriptions.values())))
+        chosen = {name: at for name in names if name in (at := rng.choice(live)).messaging.core.queues}
+        drains = [Drain(Place(self, node), [name for name, at in chosen.items() if at is node], False) for node in live]
+        for drain in drains:
+            drain.start()
+
+        def waiting() -> list[str]:
+            return [
+                f"{node.count(name)} in {name} of {node.name}, with a consumer at {at.name}"
+                for name, at in chosen.items()
+                for node in live
+                if node.count(name) > node.in_doubt(name)
+            ]
+
+        if not self._wait(
+            STRANDED_SECONDS, lambda: not waiting(), lambda: f"messages are stranded for {STRANDED_SECONDS:.0f} s: {'; '.join(waiting())}"
+        ):
+            return False
+        self.world.note("nothing is stranded")
+        for drain in drains:
+            drain.stop = True
+        return self._all_end(drains)
+
+    # --- who works in it
+
+    def _people(self) -> None:
+        """A broker that does not wait for the master may serve clients at its first start before there is anything to send to."""
+        names = set(self.plan.queue_names)
+        if not self._wait(PATIENCE, lambda: all(names <= node.messaging.core.queues.keys() for node in self.nodes), "queues are missing"):
+            return
+        rng = self.world.generator("people")
+
+        def place() -> Place:
+            return Place(self, rng.choice(self.nodes))
+
+        senders: Sequence[Any] = (HomeBlockingSender, HomeBlockingSender, HomeAsynchronousSender, HomeTransactedSender)
+        for number in range(rng.choice((2, 3, 4))):
+            at = place()
+            address = rng.choice(("orders", "orders", "jobs", "news", "news", SORTED))
+            kind = HomeBlockingSender if address == SORTED else rng.choice(senders)
+            self.actors.append(kind(at, f"sender{number}@{at.broker.name}", address))
+        queues = (*((name, 2) for name in ANYCAST_QUEUES), (SORTED_QUEUE, 1), (SHARED, 2), (subscription(0), 1), (subscription(1), 2))
+        for queue, most in queues:
+            for number in range(rng.randrange(most + 1)):
+                self.actors.append(self._home_receiver(rng, place(), queue, number))
+        for number in range(rng.choice((0, 1, 1, 2))):
+            at = place()
+            self.actors.append(ClusterSubscriber(at, f"subscriber{number}@{at.broker.name}", "news"))
+        if rng.random() < 0.4:
+            at = place()
+            self.actors.append(HomeBranchWorker(at, f"branches@{at.broker.name}"))
+        self._deaths()
+
+    def _home_receiver(self, rng: random.Random, at: Place, queue: str, number: int) -> Actor:
+        name = f"{queue}-receiver{number}@{at.broker.name}"
+        kind = rng.randrange(4)
+        if kind < 2:
+            return ClusterReceiver(at, name, queue, False)
+        return ClusterTransactedReceiver(at, name, queue, False, "shipped" if kind == 2 and queue == "orders" else None)
+
+
+def simulate_homes(seed: int) -> Result:
+    """Run one seed."""
+    result = HomeSimulation(seed).run()
+    gc.collect()  # what processes that died have left behind must not be taken apart in the next run
+    return result
