@@ -39,7 +39,7 @@ class HomeNode(ClusterNode):
         )
 
     def missing_links(self, live: list[HomeNode]) -> list[str]:
-        """What this broker does not have of the others: a link, its sessions, the record."""
+        """Members at which this broker has no sessions, and transactions whose outcome is not told everywhere."""
         homes = self.homes
         found = [
             f"{self.name} has no sessions at {other.name}"
