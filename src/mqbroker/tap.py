@@ -139,6 +139,8 @@ class BrokerService(Service):
         raise_limit()
         self.running = 1
         gc.collect()
+        # Who asks for a stop as soon as clients can connect is heard.
+        left_over = [path for path in self._marker_files() if path.exists()]
         with collection_paused():
             try:
                 self.broker.start()
@@ -151,8 +153,8 @@ class BrokerService(Service):
             gc.freeze()
         gc.set_threshold(*COLLECTION_THRESHOLDS)
         if self._etc is not None:
-            for name in ("STOP_ME", "KILL_ME"):
-                (self._etc / name).unlink(missing_ok=True)
+            for path in left_over:
+                path.unlink(missing_ok=True)
             self._markers = LoopingCall(self._check_markers)
             self._markers.clock = self._reactor
             self._markers.start(MARKER_CHECK_SECONDS, now=False)
@@ -186,6 +188,9 @@ class BrokerService(Service):
         with contextlib.suppress(ValueError):  # not the main thread, which has the signals
             for number in (signal.SIGTERM, signal.SIGINT):
                 signal.signal(number, lambda *_: self._reactor.callFromThread(self.broker.cut_short))
+
+    def _marker_files(self) -> list[Path]:
+        return [] if self._etc is None else [self._etc / name for name in ("STOP_ME", "KILL_ME")]
 
     def _check_markers(self) -> None:
         assert self._etc is not None

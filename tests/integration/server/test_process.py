@@ -17,24 +17,24 @@ from tests.integration.brokers import environment
 from tests.unit.cli.runner import mqbroker
 
 SECONDS = 30.0
-SIGNALLED = """
+INTERRUPTED = """
 import os, signal, sys
 from mqbroker import tap
 from twisted.scripts.twistd import run
 
 # A shell that runs the tests in the background lets them ignore this signal.
 signal.signal(signal.SIGINT, signal.default_int_handler)
-owner, name, number = {owner}, {name!r}, {number:d}
+owner, name = {owner}, {name!r}
 whole = getattr(owner, name)
 
-def signalled(*args):
-    os.kill(os.getpid(), number)
+def interrupted(*args):
+    {action}
     return whole(*args)
 
-setattr(owner, name, signalled)
+setattr(owner, name, interrupted)
 run()
 """
-"""A broker that gets a signal at a certain moment of its start."""
+"""A broker to which something happens at a certain moment of its start."""
 TWISTD = "from twisted.scripts.twistd import run; run()"
 
 
@@ -94,7 +94,7 @@ class ProcessTests(unittest.TestCase):
             ("tap", "announce", signal.SIGINT),
         ]
         for owner, name, number in moments:
-            process = self.launch(program=SIGNALLED.format(owner=owner, name=name, number=number))
+            process = self.launch(program=INTERRUPTED.format(owner=owner, name=name, action=f"os.kill(os.getpid(), {number:d})"))
             self.assertEqual(process.wait(SECONDS), -number)
             text = self.log.read_text()
             self.assertIn("send a first message", text)
@@ -107,6 +107,18 @@ class ProcessTests(unittest.TestCase):
         self.assertEqual(process.wait(SECONDS), 0)
         self.assertIn("Server stopped!", self.log.read_text())
         self.assertFalse((self.instance / "etc" / "STOP_ME").exists())
+
+    def test_stop_me_of_before_the_start_is_none_and_that_of_meanwhile_is_one(self) -> None:
+        marker = self.instance / "etc" / "STOP_ME"
+        marker.touch()
+        process = self.start()
+        self.assertFalse(marker.exists())
+        process.kill()
+        process.wait()
+        action = f"open({str(marker)!r}, 'w').close()"
+        process = self.launch(program=INTERRUPTED.format(owner="tap.Broker", name="_make_listeners", action=action))
+        self.assertEqual(process.wait(SECONDS), 0)
+        self.assertFalse(marker.exists())
 
     def test_kill_me_only_where_allowed(self) -> None:
         process = self.start("--allow-kill")

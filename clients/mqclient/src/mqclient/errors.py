@@ -158,6 +158,10 @@ class LargeMessageInterruptedError(MQError):
     code = 211
 
 
+class LargeMessageTakenBackError(LargeMessageInterruptedError):
+    """A failure of the connection has cut off the body that was being read; the broker delivers the message again."""
+
+
 class ClusterSecurityError(MQError):
     code = 212
 

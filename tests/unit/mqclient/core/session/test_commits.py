@@ -12,6 +12,8 @@ from mqclient.errors import (
     ExactlyOnceError,
     IdCacheError,
     IllegalStateError,
+    LargeMessageInterruptedError,
+    LargeMessageTakenBackError,
     MQError,
     NodeLostError,
     SecurityError,
@@ -410,6 +412,21 @@ class FunctionTests(CommitTestCase):
         self.world.advance(5)
         self.world.finish(found)
         self.assertEqual((len(runs), self.broker.bodies(), self.broker.acknowledged), (2, [b"one"], [7]))
+
+    def test_it_runs_again_when_a_failure_has_cut_off_a_body(self) -> None:
+        self.start()
+        errors: list[Exception] = [LargeMessageTakenBackError("the connection failed")]
+
+        async def work(session: Any) -> None:
+            if errors:
+                raise errors.pop()
+            await self.send(b"one")
+
+        self.world.finish(self.run_function(work))
+        self.assertEqual(self.broker.bodies(), [b"one"])
+        errors.append(LargeMessageInterruptedError("the consumer was closed"))
+        self.failure(LargeMessageInterruptedError, self.run_function(work))
+        self.assertEqual(self.broker.bodies(), [b"one"])
 
     def test_its_own_error_rolls_back(self) -> None:
         self.start()

@@ -8,7 +8,7 @@ from typing import Any
 
 from twisted.internet.defer import CancelledError, Deferred
 
-from mqclient.errors import LargeMessageBodyError, LargeMessageInterruptedError
+from mqclient.errors import LargeMessageBodyError, LargeMessageInterruptedError, LargeMessageTakenBackError
 from mqclient.wire.message import KEY_LARGE_COMPRESSED, KEY_LARGE_SIZE, CoreMessage, encode_headers
 from mqclient.wire.packets import (
     FlowToken,
@@ -170,4 +170,5 @@ class ReceiveTests(LargeTestCase):
                 self.world.finish(self.session.rollback())
             else:
                 self.world.network.link.cut()
-            self.assertRaises(LargeMessageInterruptedError, self.world.finish, reading)
+            error = self.assertRaises(LargeMessageInterruptedError, self.world.finish, reading)
+            self.assertEqual(isinstance(error, LargeMessageTakenBackError), interrupt == "failure")

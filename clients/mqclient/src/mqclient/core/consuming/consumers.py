@@ -15,7 +15,7 @@ from mqclient.core.consuming.forced import ForcedDelivery
 from mqclient.core.consuming.handlers import HandlerPump
 from mqclient.core.message import ClientMessage
 from mqclient.core.runtime import Mutex, Runtime, sleep, starts, wait_at_most
-from mqclient.errors import IllegalStateError, LargeMessageInterruptedError, MQError, ObjectClosedError
+from mqclient.errors import IllegalStateError, LargeMessageInterruptedError, LargeMessageTakenBackError, MQError, ObjectClosedError
 from mqclient.protocol.credits import ConsumerCredits
 from mqclient.protocol.retry import RateLimiter
 from mqclient.wire.packets import ConsumerClose, CreateConsumer, Expired, NullResponse
@@ -217,9 +217,8 @@ class Consumer(Closing):
         """Forget the messages delivered so far: the broker takes them back.  ``return_credits``: it still counts their credits."""
         if not return_credits:
             self.incarnation += 1
-        error = LargeMessageInterruptedError(
-            "the broker took the message back before its body was read; the message will be delivered again"
-        )
+        kind = LargeMessageInterruptedError if return_credits else LargeMessageTakenBackError
+        error = kind("the broker took the message back before its body was read; the message will be delivered again")
         self.arrivals.taken_back(self._buffer.clear(), error, return_credits)
         self.acknowledgements.forget()
         if return_credits:

@@ -15,6 +15,7 @@ from mqclient.core.consuming.consumers import Consumer
 from mqclient.core.sending.work import Work
 from mqclient.errors import (
     ConnectionTimedOutError,
+    LargeMessageTakenBackError,
     MQError,
     TransactionOutcomeUnknownError,
     TransactionRolledBackError,
@@ -246,8 +247,8 @@ def undone_by_failure(error: BaseException | None) -> bool:
 
 
 def cut_off(error: BaseException | None) -> bool:
-    """Is ``error`` that of a call whose answer a failure of the connection has taken away?"""
-    return isinstance(error, (UnblockedError, ConnectionTimedOutError))
+    """Is ``error`` that of a call whose answer, or of a body whose rest, a failure of the connection has taken away?"""
+    return isinstance(error, (UnblockedError, ConnectionTimedOutError, LargeMessageTakenBackError))
 
 
 async def run_transaction(session: S, function: Callable[[S], Awaitable[T]]) -> T:
