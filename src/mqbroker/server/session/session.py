@@ -157,6 +157,10 @@ class ServerSession(SessionState):
                 self.reply_error(error)
             elif not isinstance(error, QueueExistsError):  # a reconnected client creates its queues again, whether they still exist or not
                 self.connection.report(f"{packet.NAME} failed: {error}")
+        if self.undecided is not None:
+            # The request may have ended without the decision, which must not be taken for that of the same request later.
+            self.undecided.withdraw()
+            self.undecided = None
         if counted:
             self._count_handled()
 

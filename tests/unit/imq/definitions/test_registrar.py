@@ -118,6 +118,15 @@ class RegistrarTests(SynchronousTestCase):
         self.undecided()
         self.assertEqual(len(self.recorder.asked), 2)
 
+    def test_who_ends_without_the_answer(self) -> None:
+        """The queue was there already when the request was carried out, since the record was followed meanwhile."""
+        self.begin()
+        undecided = self.undecided()
+        self.recorder.asked[0][2](None, 7)
+        undecided.withdraw()
+        self.undecided()
+        self.assertEqual(len(self.recorder.asked), 2)
+
     def test_what_needs_no_record(self) -> None:
         self.registrar.agree(TEMPORARY)
         self.registrar.made(TEMPORARY)

@@ -7,7 +7,25 @@ from unittest import mock
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqclient.wire import packets as wire
+from tests.support.registrar import SlowRegistrar
 from tests.unit.server.support import World
+
+
+class PutOffTests(SynchronousTestCase):
+    def test_a_request_that_ends_without_the_decision_leaves_it_to_nobody(self) -> None:
+        """Somebody else has made the queue meanwhile."""
+        registrar = SlowRegistrar()
+        world = World(registrar=registrar)
+        session, other = world.session(), world.session()
+        registrar.slow = True
+        session.send(wire.CreateQueueV2("q", "q"))
+        (question,) = registrar.open
+        registrar.slow = False
+        other.ok(wire.CreateQueueV2("q", "q"))
+        registrar.decide()
+        (answer,) = session.take()
+        self.assertIsInstance(answer, wire.ExceptionResponse)
+        self.assertEqual(registrar.withdrawn, [question])
 
 
 class QueueLifeTests(SynchronousTestCase):
