@@ -140,6 +140,7 @@ class ServerSession(SessionState):
         counted = self.window is not None and (packet.requires_confirmation if isinstance(packet, wire.AddMetadataV2) else packet.COUNTED)
         if counted:
             self._counted_size = len(data)
+        undecided = self.undecided
         try:
             if found is None:
                 raise NotImplementedByBrokerError(f"{packet.NAME} is not supported by this broker")
@@ -147,8 +148,8 @@ class ServerSession(SessionState):
             handler(getattr(self, part), packet)
         except ProtocolError:
             raise
-        except Undecided as undecided:
-            self.put_off(undecided)
+        except Undecided as put_off:
+            self.put_off(put_off)
             return
         except MQError as error:
             if not self.transaction.empty:
@@ -157,9 +158,9 @@ class ServerSession(SessionState):
                 self.reply_error(error)
             elif not isinstance(error, QueueExistsError):  # a reconnected client creates its queues again, whether they still exist or not
                 self.connection.report(f"{packet.NAME} failed: {error}")
-        if self.undecided is not None:
+        if undecided is not None and undecided is self.undecided:
             # The request may have ended without the decision, which must not be taken for that of the same request later.
-            self.undecided.withdraw()
+            undecided.withdraw()
             self.undecided = None
         if counted:
             self._count_handled()
