@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
 from queue import SimpleQueue
 
+from mqclient.jms import JMSException
 from mqclient.jms.xa import XAConnectionFactory, XAResource, XASession
-from mqclient.xa import XA_RETRY, XAER_NOTA, XAError, Xid
+from mqclient.xa import TMFAIL, XA_RETRY, XAER_NOTA, XAError, Xid
 from tests.integration.brokers import Broker
 from tests.integration.ha.following_clients import FOLLOW, WAIT_MS, FollowingClients
 from tests.integration.ha.pair import BACKUP, PRIMARY
@@ -79,6 +81,16 @@ class FollowingBranches(FollowingClients):
                 return attempt > 0
         raise AssertionError("the commit does not end")
 
+    def forget(self, resource: XAResource) -> None:
+        for each in resource.recover():
+            resource.rollback(each)
+
+    def disown(self, resource: XAResource, xid: Xid) -> None:
+        """End a branch that has failed, and roll it back if the broker still knows it."""
+        for step in (lambda: resource.end(xid, TMFAIL), lambda: resource.rollback(xid)):
+            with suppress(XAError):
+                step()
+
     def test_a_commit_under_way_is_done_once(self) -> None:
         session, resource = self.open()
         xid = self.fill(session, resource, "committed")
@@ -108,8 +120,11 @@ class FollowingBranches(FollowingClients):
                         resource.prepare(xid)
                     except XAError:
                         # It failed before it was prepared: the broker may have it, and has to forget it.
-                        for each in resource.recover():
-                            resource.rollback(each)
+                        self.forget(resource)
+                        continue
+                    except JMSException:
+                        # The connection failed within the branch: it cannot be prepared any more.
+                        self.disown(resource, Xid(1, name.encode(), b"branch"))
                         continue
                     self.commit(resource, xid)
                     done.append(name)

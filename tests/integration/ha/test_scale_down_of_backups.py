@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from tests.integration.brokers import Broker
@@ -11,8 +12,10 @@ from tests.integration.ha.processes import ProcessesCase
 from tests.integration.ha.replicated_pair import CONFIGURATION, COPIED
 
 TARGET = "target"
-SCALE_DOWN = "<scale-down><commit-interval>10</commit-interval></scale-down>"
+SCALE_DOWN = "<scale-down><commit-interval>{}</commit-interval></scale-down>"
 TEXTS = [f"m{number}" for number in range(300)]
+MANY = [f"m{number}" for number in range(5000)]
+"""As many, committed one by one, keep a scale-down busy for seconds: it is killed on the way."""
 MOVED = "300 messages of 1 queues"
 
 
@@ -23,9 +26,11 @@ class ScaleDownCase(FollowingClients, ProcessesCase):
     store: str
     ready: str
     """Written by a backup that may take over."""
+    commit_interval = 10
 
     def configuration(self, name: str) -> str:
-        roles = {PRIMARY: "<primary/>", BACKUP: f"<backup>{SCALE_DOWN}<allow-failback>true</allow-failback></backup>"}
+        scale_down = SCALE_DOWN.format(self.commit_interval)
+        roles = {PRIMARY: "<primary/>", BACKUP: f"<backup>{scale_down}<allow-failback>true</allow-failback></backup>"}
         policy = f"<{self.store}>{roles[name]}</{self.store}>" if name in roles else "<primary-only/>"
         ports = [self.ports[name], *(port for other, port in self.ports.items() if other != name)]
         return CONFIGURATION.format(name=name, folder=self.data(name), policy=policy, ports=ports)
@@ -33,12 +38,12 @@ class ScaleDownCase(FollowingClients, ProcessesCase):
     def data(self, name: str) -> Path:
         return self.folder / name
 
-    def taken_over(self) -> Broker:
-        """The backup, after it has found its primary dead."""
+    def taken_over(self, texts: Sequence[str] = TEXTS) -> Broker:
+        """The backup, after it has found its primary with ``texts`` dead."""
         self.start(TARGET)
         primary = self.start(PRIMARY)
         backup = self.start(BACKUP, self.ready)
-        self.send_to(PRIMARY, *TEXTS)
+        self.send_to(PRIMARY, *texts)
         primary.kill()
         backup.wait_for("AMQ221010")
         return backup
@@ -55,11 +60,12 @@ class ScaleDownCase(FollowingClients, ProcessesCase):
         primary.stop()
 
     def killed_on_the_way(self) -> None:
-        backup = self.taken_over()
+        self.commit_interval = 1
+        backup = self.taken_over(MANY)
         backup.wait_for("scale-down: messages go to")
         backup.kill()
         self.start(BACKUP, "scale-down to")
-        self.assertEqual(self.received(TARGET), TEXTS)
+        self.assertEqual(self.received(TARGET), MANY)
 
 
 class SharedStoreTests(ScaleDownCase):
