@@ -92,10 +92,13 @@ class SendTests(SynchronousTestCase):
             self.producer.send(self.message(), 5)
 
     def test_too_many_properties(self) -> None:
-        properties = {f"p{number}": (INT, 1) for number in range(PROPERTIES_MAX)}
-        self.world.finish(self.producer.send(self.message(properties=dict(properties))))
-        properties["more"] = (INT, 1)
-        self.refused(self.message(properties=properties), MessageTooLargeError, "10001 properties", "10000")
+        """Also where the connection would be restored for ever, and the message sent again each time."""
+        for settings in ({}, {"reconnect_attempts": -1, "confirmation_window_size": 1 << 20}):
+            self.start(**settings)
+            properties = {f"p{number}": (INT, 1) for number in range(PROPERTIES_MAX)}
+            self.world.finish(self.producer.send(self.message(properties=dict(properties))))
+            properties["more"] = (INT, 1)
+            self.refused(self.message(properties=properties), MessageTooLargeError, "10001 properties", "10000")
 
     def test_too_large_a_frame(self) -> None:
         """Also where the connection would be restored for ever, and the message sent again each time."""
