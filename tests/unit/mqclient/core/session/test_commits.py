@@ -5,7 +5,10 @@ from __future__ import annotations
 import io
 from typing import Any
 
+from twisted.internet.defer import Deferred
+
 from mqclient.core.once.ids import COMMITS_ADDRESS
+from mqclient.core.session.transactions import run_transaction
 from mqclient.errors import (
     AddressFullError,
     DuplicateIdRejectedError,
@@ -509,6 +512,16 @@ class FunctionTests(CommitTestCase):
 
         error = self.failure(MQError, self.run_function(work))
         self.assertIsNone(error.__context__)
+
+    def test_a_program_that_ends_in_the_middle_just_drops_it(self) -> None:
+        self.start()
+
+        async def work(session: Any) -> None:
+            await Deferred[None]()
+
+        abandoned = run_transaction(self.session, work)
+        abandoned.send(None)
+        abandoned.close()
 
     def test_a_session_without_transactions_has_none(self) -> None:
         OnceTestCase.start(self)

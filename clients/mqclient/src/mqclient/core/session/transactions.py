@@ -256,6 +256,8 @@ async def run_transaction(session: S, function: Callable[[S], Awaitable[T]]) -> 
     while True:
         try:
             result = await function(session)
+        except GeneratorExit:
+            raise  # nobody runs this coroutine any more, so that nothing can be awaited
         except BaseException as error:
             again = isinstance(error, MQError) and (session.rollback_only or cut_off(error))
             await _undo(session)
