@@ -387,8 +387,10 @@ class ReattachTests(SynchronousTestCase):
         while waiting:
             result, function, args = waiting.pop(0)
             result.callback(function(*args))
-        opened = [of_kind(peer.take(SESSION_CHANNEL), wire.CreateSessionResponse) for peer in peers]
-        self.assertEqual(sum(map(len, opened)), 1)
+        self.assertEqual(
+            [len(peer.connection.sessions) for peer in peers], [0, 1], "the first one is that of a try whose connection has failed"
+        )
+        self.assertEqual([session.connection for session in world.server.sessions.by_name.values()], [peers[1].connection])
 
 
 class ConfirmationTests(SynchronousTestCase):

@@ -19,7 +19,7 @@ class AdmissionTests(CreationCase):
         self.world.server.started = False
         self.assertEqual(self.refused(), 112)
 
-    def test_two_logins_at_once_cannot_take_the_same_name(self) -> None:
+    def test_two_users_cannot_take_the_same_name_at_once(self) -> None:
         waiting: list[Deferred[Any]] = []
 
         def later(function: Any, *args: Any) -> Deferred[Any]:
@@ -28,9 +28,10 @@ class AdmissionTests(CreationCase):
 
         world = World(Configuration(), defer_to_thread=later)
         peers = [world.peer(), world.peer()]
-        for peer in peers:
-            peer.session(name="n", username="admin", password="secret")
-        for login in waiting:
-            login.callback(Identity("admin", frozenset({"all"})))
+        users = ("admin", "bob")
+        for peer, user in zip(peers, users, strict=True):
+            peer.session(name="n", username=user, password="secret")
+        for login, user in zip(waiting, users, strict=True):
+            login.callback(Identity(user, frozenset({"all"})))
         kinds = [type(peer.take(SESSION_CHANNEL)[0]) for peer in peers]
         self.assertEqual(kinds, [wire.CreateSessionResponse, wire.ExceptionResponse])

@@ -113,6 +113,18 @@ class WindowTests(SynchronousTestCase):
         self.peer.feed(b"\x00\x00\x00\x09")
         self.assertEqual(len(self.world.server.sessions.by_name), 1)
 
+    def test_a_client_that_asks_again_for_a_session_gets_it(self) -> None:
+        """The broker has not noticed yet that the connection of the first try is dead."""
+        first = self.world.peer().open(name="again")
+        first.create_queue("q2")
+        first.consume("q2")
+        second = self.world.peer().open(name="again")
+        self.assertEqual(self.world.queue("q2").consumer_count, 0)
+        second.publish(b"x", "q2")
+        self.assertIs(self.world.server.sessions.by_name["again"].connection, list(self.world.server.connections.values())[-1])
+        first.peer.lose()
+        self.assertIn("again", self.world.server.sessions.by_name)
+
     def test_temporary_queues_move_along(self) -> None:
         self.session.ok(wire.CreateQueueV2("t", "t", durable=False, temporary=True))
         self.peer.lose()

@@ -87,16 +87,21 @@ class Sessions:
         server.connection_limits.check_sessions(connection)
         for name in (request.name, request.client_id, request.username):
             check_length(name)
-        self._check_name(request.name)
 
-    def _check_name(self, name: str) -> None:
-        if name in self.by_name:
+    def _free_name(self, connection: ServerConnection, request: CreateSession, subject: Subject) -> None:
+        """A client whose connection has failed may ask again before this broker has noticed it: the session of its first try ends."""
+        older = self.by_name.get(request.name)
+        if older is None:
+            return
+        if older.connection is connection or older.subject.name != subject.name:
             raise SessionCreationRejectedError("a session of this name exists already")
+        older.end(failed=True)
+        older.connection.sessions.pop(older.channel, None)
 
     def _open(self, connection: ServerConnection, request: CreateSession, subject: Subject) -> None:
         server = self._server
         try:
-            self._check_name(request.name)
+            self._free_name(connection, request, subject)
             if not connection.sessions and not connection.cluster_authorized:
                 server.admission.check(subject)
             server.limits.check_sessions(subject.name, self.by_name.values())

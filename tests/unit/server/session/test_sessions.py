@@ -71,8 +71,8 @@ class CreationTests(CreationCase):
         self.assertEqual(self.refused(channel=9), 112)
         self.assertEqual(self.refused(channel=10, name="other"), 112)
 
-    def test_a_name_in_use_is_refused(self) -> None:
-        self.world.peer().open(name="n")
+    def test_a_name_in_use_on_this_connection_is_refused(self) -> None:
+        self.peer.open(name="n")
         self.assertEqual(self.refused(name="n"), 112)
 
 

@@ -11,9 +11,36 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from mqclient.core.factories.factory import SessionFactory
 from mqclient.errors import SecurityError
-from mqclient.wire.packets import CreateSessionResponse, CreateSessionV2, ExceptionResponse, SessionClose
+from mqclient.wire.packets import CreateSession, CreateSessionResponse, CreateSessionV2, ExceptionResponse, SessionClose
 from tests.unit.mqclient.core_support import ScriptedBroker, World, pending
 from tests.unit.mqclient.test_asyncio import AsyncioTests
+
+
+class RepeatedTests(SynchronousTestCase):
+    """The connection fails before the answer has come: the broker may have the session, and not know that its client has lost it."""
+
+    def names(self, **arguments: Any) -> list[str]:
+        """Those of the attempts."""
+        broker = ScriptedBroker()
+        world = World(broker, reconnect_attempts=-1, retry_interval=50)
+        factory: SessionFactory = world.factory()
+        world.session(factory)  # from here on the requests are CREATESESSION_V2
+        broker.silent.add(CreateSessionV2)
+        call = factory.create_session(**arguments)
+        world.network.stir()
+        first = broker.got(CreateSession)[-1].name
+        world.network.links[-1].cut()
+        broker.silent.clear()
+        world.advance(1)
+        world.finish(call)
+        return [first, broker.got(CreateSession)[-1].name]
+
+    def test_each_attempt_has_a_name_of_its_own(self) -> None:
+        names = self.names()
+        self.assertEqual((len(names), len(set(names)), "" in names), (2, 2, False))
+
+    def test_the_name_that_was_asked_for_is_kept(self) -> None:
+        self.assertEqual(self.names(name="mine"), ["mine", "mine"])
 
 
 class CancelTests(SynchronousTestCase):

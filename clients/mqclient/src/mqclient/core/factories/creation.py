@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Protocol
 
 from mqclient.core.connection.connection import Connection
-from mqclient.core.runtime import Mutex
+from mqclient.core.runtime import Mutex, new_uuid
 from mqclient.core.session.session import Session, SessionOwner
 from mqclient.errors import MQError, NotConnectedError
 from mqclient.wire.packets import CreateSession
@@ -30,6 +31,7 @@ class SessionCreation:
         self._turn = Mutex(factory.runtime)
 
     async def create(self, request: CreateSession, batch: int, exactly_once: bool) -> Session:
+        """A session; one without a name gets a new one with each attempt."""
         factory = self._factory
         # Outside of the turn too, so that each of several callers waits for a reconnect once only.
         await factory.usable_connection()
@@ -66,9 +68,11 @@ class SessionCreation:
         factory = self._factory
         for _ in range(REDIRECTS_MAX):
             connection = await factory.usable_connection()
-            session = Session(factory, request, batch, exactly_once)
+            # The broker may still have the session of an attempt whose answer was lost.
+            attempt = request if request.name else replace(request, name=new_uuid(factory.runtime))
+            session = Session(factory, attempt, batch, exactly_once)
             try:
-                version = await connection.create_session(request, session, recreate=False)
+                version = await connection.create_session(attempt, session, recreate=False)
             except MQError:
                 if connection.error is None or factory.closed:
                     raise

@@ -15,7 +15,7 @@ from mqclient.core.connection.listeners import ListenerMethods
 from mqclient.core.connection.reconnect import Attempts
 from mqclient.core.factories.creation import SessionCreation
 from mqclient.core.factories.one_node import OneNode
-from mqclient.core.runtime import Runtime, Timer, new_uuid, sleep, starts, wait_at_most
+from mqclient.core.runtime import Runtime, Timer, sleep, starts, wait_at_most
 from mqclient.core.session.session import Session
 from mqclient.errors import (
     ConnectionTimedOutError,
@@ -136,7 +136,7 @@ class SessionFactory(ListenerMethods, Closing):
     ) -> Session:
         settings = self.settings
         request = CreateSession(
-            name=name if name is not None else new_uuid(self.runtime),
+            name=name or "",
             session_channel_id=0,
             version=0,
             username=username if username is not None else settings.user,
@@ -155,7 +155,7 @@ class SessionFactory(ListenerMethods, Closing):
     async def open_plain(self, like: CreateSession, transacted: bool) -> Session:
         request = replace(
             like,
-            name=new_uuid(self.runtime),
+            name="",
             auto_commit_sends=not transacted,
             auto_commit_acks=not transacted,
             pre_acknowledge=False,
