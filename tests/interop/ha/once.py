@@ -82,9 +82,9 @@ class Program:
     def check(self) -> None:
         """What was sent alone is there once and in its order, and what was moved is there once."""
         assert self.found[self.single] == [*range(self.turns)], f"{self}: {_differences(self.found[self.single], self.turns)}"
-        assert self.found[self.batch] == [], f"{self}: not moved: {self.found[self.batch]}"
-        moved, count = sorted(self.found[self.moved]), self.turns * TRANSACTION
-        assert moved == [*range(count)], f"{self}, moved: {_differences(moved, count)}"
+        moved, count = self.found[self.moved], self.turns * TRANSACTION
+        outcome = f"not moved: {self.found[self.batch]}; moved: {_differences(moved, count)}"
+        assert (self.found[self.batch], sorted(moved)) == ([], [*range(count)]), f"{self}, {outcome}"
 
     @staticmethod
     def body(number: int) -> bytes:
