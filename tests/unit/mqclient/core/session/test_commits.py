@@ -416,6 +416,46 @@ class FunctionTests(CommitTestCase):
         self.world.finish(found)
         self.assertEqual((len(runs), self.broker.bodies(), self.broker.acknowledged), (2, [b"one"], [7]))
 
+    def move_over_a_failure(self, acknowledge_first: bool) -> tuple[int, list[bytes], list[int]]:
+        """Runs, what was sent, and what was acknowledged, when the connection fails right after a message was received."""
+        self.start()
+        self.consumer = self.world.finish(self.session.create_consumer("q"))
+        self.world.finish(self.session.start())
+        failed: Deferred[None] = Deferred()
+        runs: list[int] = []
+
+        async def work(session: Any) -> None:
+            runs.append(1)
+            received = await self.consumer.receive()
+            if len(runs) == 1:
+                await failed
+            await self.send(b"one")
+            if len(runs) == 1 and not acknowledge_first:
+                received = await self.consumer.receive()
+                await self.send(b"two")
+            await self.consumer.acknowledge(received)
+
+        found = self.session.transaction(work)
+        self.deliver_one()
+        self.cut()
+        self.world.advance(5)
+        self.deliver_one()
+        failed.callback(None)
+        self.world.advance(5)
+        self.deliver_one()
+        self.world.finish(found)
+        return len(runs), self.broker.bodies(), self.broker.acknowledged
+
+    def deliver_one(self) -> None:
+        self.broker.deliver(self.session.channel_id, self.received())
+        self.world.advance(5)
+
+    def test_it_runs_again_when_a_message_came_before_a_failure_and_is_acknowledged_after_it(self) -> None:
+        self.assertEqual(self.move_over_a_failure(True), (2, [b"one"], [7]))
+
+    def test_so_does_one_that_acknowledges_only_what_came_again(self) -> None:
+        self.assertEqual(self.move_over_a_failure(False), (2, [b"one"], [7]))
+
     def test_it_runs_again_when_a_failure_has_cut_off_a_body(self) -> None:
         self.start()
         errors: list[Exception] = [LargeMessageTakenBackError("the connection failed")]

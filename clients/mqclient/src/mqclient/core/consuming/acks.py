@@ -60,6 +60,9 @@ class OpenTransaction(Protocol):
     def acknowledged(self) -> None:
         """A message was acknowledged in the session."""
 
+    def acknowledged_in_vain(self) -> None:
+        """A message was acknowledged that the broker has taken back: it will be delivered again."""
+
 
 class AcknowledgingSession(Batching, Protocol):
     """The session that acknowledgements are sent in."""
@@ -133,7 +136,7 @@ class Acknowledger:
 
     def cumulative(self, message: ClientMessage) -> list[Any]:
         """Acknowledge everything taken up to ``message``; the futures of the answers, where answers are asked for."""
-        if self._stale(message):
+        if self._counts_no_more(message):
             return []
         self._session.open_transaction.acknowledged()
         if self._individually:
@@ -152,7 +155,7 @@ class Acknowledger:
 
     def individual(self, message: ClientMessage) -> list[Any]:
         """Acknowledge ``message`` alone, at once; the futures of the answers, as above."""
-        if self._stale(message):
+        if self._counts_no_more(message):
             return []
         self._session.open_transaction.acknowledged()
         answers = self.flush()
@@ -163,7 +166,7 @@ class Acknowledger:
         """Send the acknowledgements that wait for their batch; returns the futures of the answers, as above."""
         message, self._batch_last = self._batch_last, None
         self._batch_bytes = 0
-        if message is None or self._stale(message, batched=True):
+        if message is None or self._stale(message):
             return []
         return self._send(Acknowledge(self._consumer.id, message.message_id))
 
@@ -173,10 +176,20 @@ class Acknowledger:
         self._batch_last = None
         self._batch_bytes = 0
 
-    def _stale(self, message: ClientMessage, batched: bool = False) -> bool:
-        if not self.needed or message.incarnation != self._consumer.incarnation:
+    @property
+    def awaited(self) -> bool:
+        """Has the application messages that it has not acknowledged?"""
+        return bool(self._taken)
+
+    def _counts_no_more(self, message: ClientMessage) -> bool:
+        if self._stale(message):
+            if self.needed:
+                self._session.open_transaction.acknowledged_in_vain()
             return True
-        return not batched and message.message_id not in self._taken
+        return message.message_id not in self._taken
+
+    def _stale(self, message: ClientMessage) -> bool:
+        return not self.needed or message.incarnation != self._consumer.incarnation
 
     def _upto(self, message: ClientMessage) -> list[tuple[int, int]]:
         """(message id, size) of the taken messages, up to ``message``."""

@@ -94,6 +94,8 @@ class Transaction:
         self.has_receipts = False
         """Was a message acknowledged in the transaction?"""
         self.rollback_only = False
+        self._taken_back = False
+        """Has the application a message without an acknowledgement that will be delivered again?  Work on it must not be committed."""
 
     @property
     def has_work(self) -> bool:
@@ -115,24 +117,37 @@ class Transaction:
     def sent(self) -> None:
         """A message was sent in the session."""
         if not self._session.request.auto_commit_sends:
-            self._has_work = True
+            self._worked()
 
     def acknowledged(self) -> None:
         """A message was acknowledged in the session."""
         if not self._session.request.auto_commit_acks:
-            self._has_work = self.has_receipts = True
+            self._worked()
+            self.has_receipts = True
+
+    def acknowledged_in_vain(self) -> None:
+        """A message was acknowledged that the broker has taken back: what the application has done with it must not be committed."""
+        if self.takes_acknowledgements:
+            self._taken_back = True
+            self.acknowledged()
+
+    def _worked(self) -> None:
+        self._has_work = True
+        self.rollback_only = self.rollback_only or self._taken_back
 
     def session_recreated(self) -> None:
         """The session was created anew after a failure: the broker has lost its part of the transaction."""
         if self._has_work:
             self.rollback_only = True
+        elif self.takes_acknowledgements:
+            self._taken_back = any(consumer.acknowledgements.awaited for consumer in self._session.consumers)
 
     async def commit(self, block: bool) -> None:
         """Commit the work begun before, once it is written; a send that fails meanwhile has the transaction rolled back."""
         channel = self._session.channel
         async with self._session.work.order:
             await self._finish_work()
-            worked, self._has_work, self.has_receipts = self._has_work, False, False
+            worked, self._has_work, self.has_receipts, self._taken_back = self._has_work, False, False, False
             if not block and channel.protocol.version >= VERSION_COMMIT_CORRELATION:
                 channel.send(Commit(channel.protocol.next_async_correlation()))
                 return
@@ -183,7 +198,7 @@ class Transaction:
 
     def forget_work(self) -> None:
         """Forget the sends and acknowledgements so far: they do not belong to the transaction any more."""
-        self._has_work = self.has_receipts = False
+        self._has_work = self.has_receipts = self._taken_back = False
         self.rollback_only = False
         if self._session.commits is not None:
             self._session.commits.forget()
