@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 from unittest import TestCase, mock
 
+from mqbroker.storage.sql import removals
 from tests.support.late_store import LateStore
 from tests.unit.storage.model import Walk
 from tests.unit.storage.sql.support import SqlRig
@@ -52,3 +53,14 @@ class BreakingSqlStoreWalks(SqlStoreWalks):
 
     late = True
     chance = 0.02
+
+
+class RemovingSqlStoreWalks(SqlStoreWalks):
+    """Whole queues and everything unread go in pieces of two references, with crashes between them."""
+
+    late = True
+
+    def setUp(self) -> None:
+        patch = mock.patch.object(removals, "PIECE_ROWS", 2)
+        patch.start()
+        self.addCleanup(patch.stop)

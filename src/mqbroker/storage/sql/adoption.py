@@ -8,33 +8,30 @@ from mqbroker.messaging.message.message import Message
 from mqbroker.messaging.ports import Recovered, RecoveredBranch, RecoveredDuplicateId, RecoveredReference
 from mqbroker.storage.files.bindings import to_address, to_queue
 from mqbroker.storage.files.branches import to_branch
+from mqbroker.storage.sql import removals
 from mqbroker.storage.sql.batch import Kept
 from mqbroker.storage.sql.bodies import SqlBodies
-from mqbroker.storage.sql.database import Connection, Row, transaction
+from mqbroker.storage.sql.database import Connection, Row
 from mqbroker.storage.sql.pager import SqlPager
 from mqbroker.storage.sql.schema import table
 from mqbroker.storage.sql.texts import given
 from mqclient.storageformat.records import BranchRecord, decode_records
 
-_TRANSIENT = table("DELETE FROM {reference} WHERE session = ? AND durable = 0")
-_UNREFERENCED = table(
-    "DELETE FROM {message} WHERE session = ? AND NOT EXISTS "
-    "(SELECT 1 FROM {reference} r WHERE r.session = {message}.session AND r.place = {message}.place)"
-)
+PLACES = 100
+"""Messages that one statement brings into memory."""
+
 _SETTINGS = table("SELECT kind, name, value FROM {setting} WHERE session = ?")
 _ADDRESSES = table("SELECT value FROM {address} WHERE session = ? ORDER BY id")
 _QUEUES = table("SELECT value FROM {queue} WHERE session = ? ORDER BY id")
 _DUPLICATES = table("SELECT record, cache, size, ids FROM {duplicate} WHERE session = ? ORDER BY record")
 _BRANCHES = table("SELECT record FROM {branch} WHERE session = ? ORDER BY branch")
-_COUNTS = table(
-    "SELECT r.folder, r.queue, COUNT(*) FROM {reference} r JOIN {message} m ON m.session = r.session AND m.place = r.place "
-    "WHERE r.session = ? AND m.branch = 0 GROUP BY r.folder, r.queue"
-)
+_COUNTS = table("SELECT folder, queue, COUNT(*) FROM {reference} WHERE session = ? AND durable = 1 GROUP BY folder, queue")
 _COLUMNS = "m.place, m.folder, m.address, m.headers, m.buffer, m.branch, m.body, m.body_size, r.queue, r.deliveries, r.due"
+_WITH_A_TIME = table("SELECT place FROM {reference} WHERE session = ? AND due > 0")
+_OF_BRANCHES = table("SELECT place FROM {message} WHERE session = ? AND branch <> 0")
 _IN_MEMORY = table(
     f"SELECT {_COLUMNS} FROM {{message}} m JOIN {{reference}} r ON r.session = m.session AND r.place = m.place "
-    "WHERE m.session = ? AND (m.branch <> 0 OR m.place IN "
-    "(SELECT d.place FROM {reference} d WHERE d.session = ? AND d.due > 0)) ORDER BY m.place, r.queue"
+    f"WHERE m.session = ? AND m.place IN ({', '.join('?' * PLACES)}) AND r.durable = 1 AND {removals.NOT_MARKED} ORDER BY m.place, r.queue"
 )
 
 
@@ -43,9 +40,10 @@ def adopt(connection: Connection, session: int, adopted: int, pager: SqlPager, b
 
     Messages of prepared branches, and those with a time of delivery, come into memory; all others are pages of their address.
     """
-    with transaction(connection):
-        if connection.run(_TRANSIENT, (session,)):
-            connection.run(_UNREFERENCED, (session,))
+    removals.mark_transient(connection, session, adopted)
+    marks = removals.marks(connection, session)
+    if marks:
+        pager.removing.add(session)
     recovered = Recovered()
     recovered.addresses = [to_address(json.loads(value)) for (value,) in connection.rows(_ADDRESSES, (session,))]
     recovered.queues = [to_queue(json.loads(value)) for (value,) in connection.rows(_QUEUES, (session,))]
@@ -57,15 +55,29 @@ def adopt(connection: Connection, session: int, adopted: int, pager: SqlPager, b
         ]
     recovered.branches = [_branch(bytes(record)) for (record,) in connection.rows(_BRANCHES, (session,))]
     branches = {branch.record.branch_id: branch for branch in recovered.branches}
+    gone = {mark.queue for mark in marks if mark.folder is None}
     for folder, queue_id, messages in connection.rows(_COUNTS, (session,)):
-        own = pager.folder(given(folder))
-        own.readable = adopted
-        share = own.share(queue_id)
-        share.unread = share.durable_unread = messages
-    _into_memory(connection.rows(_IN_MEMORY, (session, session)), recovered, branches, pager, bodies)
+        if queue_id not in gone:
+            _count(pager, given(folder), queue_id, messages, adopted)
+    for folder, queue_id, messages in removals.marked_counts(connection, session, marks):
+        if messages and queue_id not in gone:
+            _count(pager, folder, queue_id, -messages, adopted)
+    places = sorted({place for statement in (_WITH_A_TIME, _OF_BRANCHES) for (place,) in connection.rows(statement, (session,))})
+    for first in range(0, len(places), PLACES):
+        some = places[first : first + PLACES]
+        some += some[-1:] * (PLACES - len(some))  # one statement for all
+        _into_memory(connection.rows(_IN_MEMORY, (session, *some)), recovered, branches, pager, bodies)
     for entries in (recovered.messages, *(branch.messages for branch in recovered.branches)):
         entries.sort(key=lambda entry: entry[0].message_id)
     return recovered
+
+
+def _count(pager: SqlPager, folder: str, queue_id: int, messages: int, adopted: int) -> None:
+    own = pager.folder(folder)
+    own.readable = adopted
+    share = own.share(queue_id)
+    share.unread += messages
+    share.durable_unread += messages
 
 
 def _branch(encoded: bytes) -> RecoveredBranch:
@@ -91,6 +103,5 @@ def _into_memory(rows: list[Row], recovered: Recovered, branches: dict[int, Reco
         entry[1].append(RecoveredReference(queue_id, deliveries, max(due, 0)))
         share = pager.folder(folder).share(queue_id)
         share.early.add(place)
-        if not branch:
-            share.unread -= 1
-            share.durable_unread -= 1
+        share.unread -= 1
+        share.durable_unread -= 1

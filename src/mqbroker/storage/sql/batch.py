@@ -11,7 +11,7 @@ from mqbroker.messaging.ports import AddressRecord, BranchRecord, PagedMessage, 
 from mqbroker.messaging.queues.scheduled import scheduled_time_of
 from mqbroker.storage.files.bindings import address_value, queue_value
 from mqbroker.storage.files.branches import encode_record
-from mqbroker.storage.sql import work
+from mqbroker.storage.sql import removals, work
 from mqbroker.storage.sql.schema import table
 from mqbroker.storage.sql.texts import kept
 from mqbroker.storage.sql.work import Work
@@ -37,19 +37,16 @@ _REMOVE_ADDRESS = table("DELETE FROM {address} WHERE session = ? AND id = ?")
 _REMOVE_QUEUE = table("DELETE FROM {queue} WHERE session = ? AND id = ?")
 _REMOVE_SETTING = table("DELETE FROM {setting} WHERE session = ? AND kind = ? AND name = ?")
 _REMOVE_BRANCH = table("DELETE FROM {branch} WHERE session = ? AND branch = ?")
-_COMMIT_BRANCH = table("UPDATE {message} SET branch = 0 WHERE session = ? AND branch = ?")
+_OF_BRANCH = "session = ? AND branch = ? AND branch <> 0"
+"""The condition for the messages of a branch; its end is what the index has."""
+_COMMIT_BRANCH = table(f"UPDATE {{message}} SET branch = 0 WHERE {_OF_BRANCH}")
 _DROP_BRANCH_REFERENCES = table(
-    "DELETE FROM {reference} WHERE session = ? AND place IN (SELECT place FROM {message} WHERE session = ? AND branch = ?)"
+    f"DELETE FROM {{reference}} WHERE session = ? AND place IN (SELECT place FROM {{message}} WHERE {_OF_BRANCH})"
 )
-_DROP_BRANCH_MESSAGES = table("DELETE FROM {message} WHERE session = ? AND branch = ?")
-_DROP_QUEUE_REFERENCES = table("DELETE FROM {reference} WHERE session = ? AND queue = ?")
-DROP_UNREFERENCED = table(
-    "DELETE FROM {message} WHERE session = ? AND NOT EXISTS "
-    "(SELECT 1 FROM {reference} r WHERE r.session = {message}.session AND r.place = {message}.place)"
-)
-DROP_UNNAMED_BODIES = table(
-    "DELETE FROM {body} WHERE session = ? AND NOT EXISTS "
-    "(SELECT 1 FROM {message} m WHERE m.session = {body}.session AND m.body = {body}.body)"
+_DROP_BRANCH_MESSAGES = table(f"DELETE FROM {{message}} WHERE {_OF_BRANCH}")
+_DROP_BRANCH_BODIES = table(
+    f"DELETE FROM {{body}} WHERE session = ? AND body IN (SELECT body FROM {{message}} WHERE {_OF_BRANCH} AND body IS NOT NULL) "
+    "AND NOT EXISTS (SELECT 1 FROM {message} m WHERE m.session = {body}.session AND m.body = {body}.body AND m.branch <> ?)"
 )
 
 
@@ -143,7 +140,7 @@ class SqlBatch(StoreBatch):
         alone = isinstance(state, Kept) and state.single
         self.work.add(work.REMOVE_MESSAGE if alone else work.REMOVE_UNREFERENCED, (self._session, place))
         if message.large is not None:
-            self.work.bodies.append((self._session, message.large.body_id))
+            self.work.bodies += work.body_removals(self._session, message.large.body_id, message.large.size)
         if isinstance(state, PagePlace):
             folder: SqlFolder = state.page
             self.effects.append(lambda: folder.settled(queue_id, message.durable))
@@ -162,14 +159,14 @@ class SqlBatch(StoreBatch):
 
     def acknowledge_unread(self, reader: PageReader) -> int:
         passage = reader.unread()  # type: ignore[attr-defined]
-        self.work.last += passage.statements
+        self.work.join(passage.work)
         self.effects.append(passage.go_on)
         messages: int = passage.messages
         return messages
 
     def acknowledge_until(self, reader: PageReader, key: int) -> tuple[int, bool, list[PagedMessage]]:
         passage = reader.unread_until(key)  # type: ignore[attr-defined]
-        self.work.last += passage.statements
+        self.work.join(passage.work)
         self.effects.append(passage.go_on)
         return passage.messages, passage.more, passage.taken
 
@@ -192,8 +189,8 @@ class SqlBatch(StoreBatch):
             self._ordered(_COMMIT_BRANCH, self._session, branch_id)
         else:
             self._ordered(_DROP_BRANCH_REFERENCES, self._session, self._session, branch_id)
+            self._ordered(_DROP_BRANCH_BODIES, self._session, self._session, branch_id, branch_id)
             self._ordered(_DROP_BRANCH_MESSAGES, self._session, branch_id)
-            self._ordered(DROP_UNNAMED_BODIES, self._session)
         self._ordered(_REMOVE_BRANCH, self._session, branch_id)
 
     # --- definitions and settings
@@ -209,11 +206,7 @@ class SqlBatch(StoreBatch):
 
     def delete_queue(self, queue_id: int) -> None:
         self._ordered(_REMOVE_QUEUE, self._session, queue_id)
-        self.work.last += [
-            (_DROP_QUEUE_REFERENCES, (self._session, queue_id)),
-            (DROP_UNREFERENCED, (self._session,)),
-            (DROP_UNNAMED_BODIES, (self._session,)),
-        ]
+        removals.mark_queue(self.work, self._session, queue_id)
 
     def put_setting(self, kind: str, key: str, value: str) -> None:
         self._ordered(_PUT_SETTING, self._session, kept(kind), kept(key), kept(value))

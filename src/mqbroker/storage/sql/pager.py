@@ -37,6 +37,8 @@ class SqlPager:
         self.drained: Event[()] = Event()
         self.drop_rows = drop_rows
         self.last_place = 0
+        self.removing: set[int] = set()
+        """The sessions with references that are marked to go."""
         self.rows: Rows
         self._next_place = next_place
         self._folders: dict[str, SqlFolder] = {}

@@ -2,43 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from mqbroker.messaging.message.large_body import LargeBody
 from mqbroker.messaging.message.message import Message
 from mqbroker.messaging.ports import PagedMessage, PagedRows, PagePlace, PageReader
 from mqbroker.messaging.queues.scheduled import scheduled_time_of
+from mqbroker.storage.sql.removals import mark_range
 from mqbroker.storage.sql.rows import PIECE_ROWS, PageRow, Piece
-from mqbroker.storage.sql.schema import table
 from mqbroker.storage.sql.texts import given
-from mqbroker.storage.sql.texts import kept as kept_text
+from mqbroker.storage.sql.work import REMOVE_REFERENCE, REMOVE_UNREFERENCED, Work, body_removals
 
 if TYPE_CHECKING:
     from mqbroker.storage.sql.bodies import SqlBodies
     from mqbroker.storage.sql.folder import Share, SqlFolder
     from mqbroker.storage.sql.rows import RowsRead
 
-_REMOVE_RANGE = (
-    "DELETE FROM {reference} WHERE session = ? AND queue = ? AND folder = ? AND place > ? AND place <= ? AND (paged = 1 OR place <= ?)"
-)
-_REMOVE_UNREFERENCED_RANGE = table(
-    "DELETE FROM {message} WHERE session = ? AND folder = ? AND place > ? AND place <= ? AND NOT EXISTS "
-    "(SELECT 1 FROM {reference} r WHERE r.session = {message}.session AND r.place = {message}.place)"
-)
-_REMOVE_UNNAMED_BODIES = table(
-    "DELETE FROM {body} WHERE session = ? AND NOT EXISTS "
-    "(SELECT 1 FROM {message} m WHERE m.session = {body}.session AND m.body = {body}.body)"
-)
-
 
 class Passage(NamedTuple):
-    """What a reader passes without reading it: ``statements`` settle it, and ``go_on`` moves the reader, at the commit."""
+    """What a reader passes without reading it: ``work`` settles it, and ``go_on`` moves the reader, at the commit."""
 
     messages: int
     more: bool
     taken: list[PagedMessage]
-    statements: list[tuple[str, tuple[object, ...]]]
+    work: Work
     go_on: Callable[[], object]
 
 
@@ -58,17 +46,21 @@ class Rows:
         message.store_state = PagePlace(folder, row.place)
         return PagedMessage(message, row.deliveries, None if row.due < 0 else row.due)
 
-    def removal(self, folder: SqlFolder, queue_id: int, after: int, until: int, kept: set[int]) -> list[tuple[str, tuple[object, ...]]]:
-        """Statements that settle a range, but for the places in ``kept``."""
-        statement = _REMOVE_RANGE
-        if kept:
-            statement += f" AND place NOT IN ({', '.join(str(place) for place in sorted(kept))})"
-        name = kept_text(folder.address)
-        return [
-            (table(statement), (self.session, queue_id, name, after, until, self.adopted)),
-            (_REMOVE_UNREFERENCED_RANGE, (self.session, name, after, until)),
-            (_REMOVE_UNNAMED_BODIES, (self.session,)),
-        ]
+    def removal(self, folder: SqlFolder, queue_id: int, after: int, until: int, kept: set[int]) -> Work:
+        """What settles a range of any length, but for the places in ``kept``."""
+        work = Work()
+        mark_range(work, self.session, queue_id, folder.address, after, until, self.adopted, kept)
+        return work
+
+    def removal_of(self, queue_id: int, rows: Iterable[PageRow]) -> Work:
+        """What settles these."""
+        work = Work()
+        for row in rows:
+            work.add(REMOVE_REFERENCE, (self.session, queue_id, row.place))
+            work.add(REMOVE_UNREFERENCED, (self.session, row.place))
+            if row.body is not None:
+                work.bodies += body_removals(self.session, row.body, row.body_size or 0)
+        return work
 
 
 class SqlPageReader:
@@ -128,7 +120,7 @@ class SqlPageReader:
         folder, share = self._folder, self._share
         until, messages = folder.readable, share.unread
         if not messages:
-            return Passage(0, False, [], [], _nothing)
+            return Passage(0, False, [], Work(), _nothing)
 
         def go_on() -> None:
             self._go_to(until, messages, share.durable_unread)
@@ -139,7 +131,7 @@ class SqlPageReader:
         """As :meth:`unread` for what a scan gives up to ``key``, and for one piece."""
         share = self._share
         if share.unread <= 0:
-            return Passage(0, False, [], [], _nothing)
+            return Passage(0, False, [], Work(), _nothing)
         found = self._rows.read.piece(self._piece())
         passed: list[PageRow] = []
         greatest = reached = self._greatest
@@ -155,11 +147,11 @@ class SqlPageReader:
                 passed.append(row)
             until = row.place
         if until == self.place:
-            return Passage(0, False, [], [], _nothing)
+            return Passage(0, False, [], Work(), _nothing)
         taken = [self._rows.message(self._folder, row) for row in passed if _is_scheduled(row)]
-        kept = share.early | {_place_of(entry.message) for entry in taken}
-        messages = len(passed) - len(taken)
-        durable = sum(row.durable for row in passed if not _is_scheduled(row))
+        settled = [row for row in passed if not _is_scheduled(row)]
+        messages = len(settled)
+        durable = sum(row.durable for row in settled)
 
         def go_on() -> None:
             for entry in taken:
@@ -167,7 +159,7 @@ class SqlPageReader:
             self._go_to(until, messages, durable)
             self._greatest = max(self._greatest, reached)
 
-        return Passage(messages, more, taken, self._rows.removal(self._folder, self._queue_id, self.place, until, kept), go_on)
+        return Passage(messages, more, taken, self._rows.removal_of(self._queue_id, settled), go_on)
 
     def _piece(self) -> Piece:
         return Piece(self._queue_id, self._folder.address, self.place, self._folder.readable)

@@ -10,6 +10,7 @@ from mqbroker.messaging.message.not_yet import NotYet
 from mqbroker.storage.disk.diskwriter import DiskWriter
 from mqbroker.storage.sql.connections import Connections
 from mqbroker.storage.sql.database import DatabaseAwayError
+from mqbroker.storage.sql.removals import NOT_MARKED
 from mqbroker.storage.sql.schema import table
 from mqbroker.storage.sql.texts import kept
 
@@ -22,8 +23,9 @@ PIECES_KEPT = 64
 _PIECE = table(
     "SELECT r.place, m.headers, m.buffer, m.address, m.body, m.body_size, r.deliveries, r.due, r.durable "
     "FROM {reference} r JOIN {message} m ON m.session = r.session AND m.place = r.place "
-    "WHERE r.session = ? AND r.queue = ? AND r.folder = ? AND r.place > ? AND r.place <= ? AND (r.paged = 1 OR r.place <= ?) "
-    "AND m.branch = 0 ORDER BY r.place LIMIT ?"
+    "WHERE r.session = ? AND r.queue = ? AND r.folder = ? AND r.place > ? AND r.place <= ? "
+    "AND (r.place <= ? AND r.durable = 1 OR r.place > ? AND r.paged = 1) "
+    f"AND m.branch = 0 AND {NOT_MARKED} ORDER BY r.place LIMIT ?"
 )
 
 
@@ -131,5 +133,6 @@ class RowsRead:
             self._submit(piece)
 
     def _read(self, piece: Piece) -> list[PageRow]:
-        parameters = (self._session, piece.queue_id, kept(piece.folder), piece.after, piece.readable, self._adopted, PIECE_ROWS)
+        adopted = self._adopted
+        parameters = (self._session, piece.queue_id, kept(piece.folder), piece.after, piece.readable, adopted, adopted, PIECE_ROWS)
         return [PageRow(*row) for row in self._connections.read(lambda connection: connection.rows(_PIECE, parameters))]

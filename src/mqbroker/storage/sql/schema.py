@@ -10,6 +10,7 @@ message                a message: its bytes, its place in the order, the folder 
 reference              a message on a queue: deliveries, the time of delivery (-1 = the message's own), whether it survives a restart
 body                   the bodies of large messages, in pieces
 duplicate, branch      duplicate ids and prepared branches
+removal                references that go: nobody counts or reads them any more, and they are removed a piece at a time
 =====================  ================================================================================================================
 
 ``place`` orders the messages of a session, and names a message in other tables.
@@ -42,9 +43,13 @@ _TABLES = (
     "duplicate (session {number} NOT NULL, record {number} NOT NULL, cache TEXT NOT NULL, size {number} NOT NULL, ids {binary} NOT NULL, "
     "PRIMARY KEY (session, record))",
     "branch (session {number} NOT NULL, branch {number} NOT NULL, record {binary} NOT NULL, PRIMARY KEY (session, branch))",
+    "removal (session {number} NOT NULL, queue {number} NOT NULL, number {number} NOT NULL, folder TEXT, behind {number} NOT NULL, "
+    "until {number} NOT NULL, adopted {number} NOT NULL, PRIMARY KEY (session, queue, number))",
 )
 _INDEXES = (
     "reference_place ON {prefix}reference (session, place)",
+    "reference_due ON {prefix}reference (session, place) WHERE due > 0",
+    "reference_transient ON {prefix}reference (session, place) WHERE durable = 0",
     "message_body ON {prefix}message (session, body) WHERE body IS NOT NULL",
     "message_branch ON {prefix}message (session, branch) WHERE branch <> 0",
 )

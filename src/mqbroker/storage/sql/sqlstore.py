@@ -19,23 +19,21 @@ from mqbroker.storage.disk.filesystem import FileSystem
 from mqbroker.storage.disk.nodelock import new_node_id
 from mqbroker.storage.sql import schema, session
 from mqbroker.storage.sql.adoption import adopt
-from mqbroker.storage.sql.batch import DROP_UNNAMED_BODIES, DROP_UNREFERENCED, SqlBatch
+from mqbroker.storage.sql.batch import SqlBatch
 from mqbroker.storage.sql.bodies import SqlBodies, SqlLargeBody
 from mqbroker.storage.sql.connections import Connections
 from mqbroker.storage.sql.database import Connection, Database, DatabaseAwayError, DatabaseError, transaction
 from mqbroker.storage.sql.folder import SqlFolder
 from mqbroker.storage.sql.pager import SqlPager
 from mqbroker.storage.sql.reader import Rows
+from mqbroker.storage.sql.removals import mark_queue, remove_piece
 from mqbroker.storage.sql.rows import RowsRead
 from mqbroker.storage.sql.session import ID_BLOCK, StoreSession
-from mqbroker.storage.sql.texts import kept
 from mqbroker.storage.sql.work import Work
 from mqbroker.storage.tickets import Tickets
 
 PAUSE = 0.5
 """Seconds until a database that is away is asked again."""
-
-_DROP_QUEUE_OF_FOLDER = schema.table("DELETE FROM {reference} WHERE session = ? AND queue = ? AND folder = ?")
 
 
 class SqlStore(Tickets):
@@ -153,6 +151,8 @@ class SqlStore(Tickets):
         recovered = adopt(connection, own.number, adopted, pager, self._bodies)
         self._claim.activated()
         self._loaded = True
+        if pager.removing:
+            self._schedule()
         self._log.info("messages are kept in the database {name}, in epoch {epoch}", name=self._database.name, epoch=own.epoch)
         return recovered
 
@@ -226,21 +226,28 @@ class SqlStore(Tickets):
 
     def flush(self) -> None:
         """Begin the next transaction now, unless one runs."""
-        if self._busy or self._closed or self._gathered.empty:
+        assert self.pager is not None
+        if self._busy or self._closed or (self._gathered.empty and not self.pager.removing):
             return
         self._busy = True
         work, self._gathered = self._gathered, Work()
+        self.pager.removing |= work.marked
         bodies, self._gathered_bodies = self._gathered_bodies, []
         self._batch += 1
         self._submit(work, self._batch, self.last, bodies, first=True)
 
     def _submit(self, work: Work, batch: int, ticket: int, bodies: list[Any], *, first: bool) -> None:
         self._bodies.flush()
-        step: Step = partial(self._transaction, work, batch, not first)
-        self._writer.submit([step], partial(self._written, work, batch, ticket, bodies))
+        assert self.pager is not None
+        removed: set[int] = set()
+        step: Step = partial(self._transaction, work, batch, not first, sorted(self.pager.removing), removed)
+        self._writer.submit([step], partial(self._written, work, batch, ticket, bodies, removed))
 
-    def _transaction(self, work: Work, batch: int, again: bool) -> None:
-        """A step of the writing thread.  ``again``: the answer to an earlier try was lost, which may have been committed."""
+    def _transaction(self, work: Work, batch: int, again: bool, removing: Sequence[int], removed: set[int]) -> None:
+        """A step of the writing thread.  ``again``: the answer to an earlier try was lost, which may have been committed.
+
+        ``removing`` are sessions with marked references, of which a piece goes; ``removed`` gets those that have none left.
+        """
 
         def write(connection: Connection) -> None:
             with transaction(connection):
@@ -248,10 +255,11 @@ class SqlStore(Tickets):
                     return
                 self._session.write(connection, batch)
                 work.run(connection)
+                removed.update([number for number in removing if not remove_piece(connection, number)])
 
         self._connections.write(write)
 
-    def _written(self, work: Work, batch: int, ticket: int, bodies: list[Any], error: Exception | None) -> None:
+    def _written(self, work: Work, batch: int, ticket: int, bodies: list[Any], removed: set[int], error: Exception | None) -> None:
         if isinstance(error, DatabaseAwayError) and not self._closed:
             self._log.warn("the database {name} is away: {error}; it is asked again", name=self._database.name, error=error)
             self._clock.call_later(PAUSE, self._try_again, work, batch, ticket, bodies)
@@ -260,6 +268,8 @@ class SqlStore(Tickets):
         if error is not None:
             self.fail(error)
             return
+        assert self.pager is not None
+        self.pager.removing -= removed
         self.own.hold(ticket)
         for body in bodies:
             body.release()
@@ -287,13 +297,8 @@ class SqlStore(Tickets):
         """A queue is gone: nothing of it stays in a folder."""
         if self._closed:
             return
-        number = self._session.number
         work = Work()
-        work.last = [
-            (_DROP_QUEUE_OF_FOLDER, (number, queue_id, kept(folder.address))),
-            (DROP_UNREFERENCED, (number,)),
-            (DROP_UNNAMED_BODIES, (number,)),
-        ]
+        mark_queue(work, self._session.number, queue_id, folder.address)
         self.last += 1
         self._gathered.join(work)
         self._schedule()

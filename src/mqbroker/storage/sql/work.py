@@ -8,10 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from mqbroker.storage.sql.bodies import PIECE_SIZE
 from mqbroker.storage.sql.database import Connection
 from mqbroker.storage.sql.schema import table
 
 Parameters = tuple[object, ...]
+
+BODY_PIECES = 512
+"""Pieces of a body that one statement removes."""
 
 ADD_MESSAGE = table(
     "INSERT INTO {message} (session, place, folder, address, headers, buffer, durable, branch, body, body_size) "
@@ -31,8 +35,12 @@ REMOVE_UNREFERENCED = table(
 )
 REMOVE_DUPLICATE = table("DELETE FROM {duplicate} WHERE session = ? AND record = ?")
 REMOVE_BODY = table(
-    "DELETE FROM {body} WHERE session = ? AND body = ? "
+    "DELETE FROM {body} WHERE session = ? AND body = ? AND piece >= ? AND piece < ? "
     "AND NOT EXISTS (SELECT 1 FROM {message} m WHERE m.session = {body}.session AND m.body = {body}.body)"
+)
+ADD_MARK = table(
+    "INSERT INTO {removal} (session, queue, number, folder, behind, until, adopted) "
+    "SELECT ?, ?, COALESCE(MAX(number), 0) + 1, ?, ?, ?, ? FROM {removal} WHERE session = ? AND queue = ?"
 )
 
 _PHASES = (
@@ -45,21 +53,27 @@ _PHASES = (
     REMOVE_MESSAGE,
     REMOVE_UNREFERENCED,
     REMOVE_DUPLICATE,
+    ADD_MARK,
 )
 
 
-class Work:
-    """Statements by phase.  ``ordered`` run first, one by one: definitions, settings, branches; ``last`` run at the end: whole queues and
-    ranges that go, then bodies that nobody names any more."""
+def body_removals(session: int, body: int, size: int) -> list[Parameters]:
+    """The parameters with which REMOVE_BODY removes a body, unless a message still names it: a bounded part of it each time."""
+    pieces = -(-size // PIECE_SIZE)
+    return [(session, body, first, first + BODY_PIECES) for first in range(0, pieces, BODY_PIECES)]
 
-    __slots__ = ("bodies", "last", "ordered", "phases", "store_bodies")
+
+class Work:
+    """Statements by phase.  ``ordered`` run first, one by one: definitions, settings, branches; at the end bodies go that nobody names any
+    more."""
+
+    __slots__ = ("bodies", "ordered", "phases", "store_bodies")
 
     def __init__(self) -> None:
         self.ordered: list[tuple[str, Parameters]] = []
         self.phases: dict[str, list[Parameters]] = {}
-        self.last: list[tuple[str, Parameters]] = []
         self.bodies: list[Parameters] = []
-        """Bodies that a removed message has named."""
+        """Parts of bodies that a removed message has named."""
         self.store_bodies: list[Callable[[Connection], object]] = []
         """Functions that put the pieces of bodies into the database."""
 
@@ -72,14 +86,18 @@ class Work:
 
     @property
     def empty(self) -> bool:
-        return not (self.ordered or self.phases or self.last)
+        return not (self.ordered or self.phases)
+
+    @property
+    def marked(self) -> set[int]:
+        """The sessions in which it marks rows that go."""
+        return {session for session, *_ in self.phases.get(ADD_MARK, ())}  # type: ignore[misc]
 
     def join(self, other: Work) -> None:
         """Take over the statements of a later batch."""
         self.ordered += other.ordered
         for statement, parameters in other.phases.items():
             self.phases.setdefault(statement, []).extend(parameters)
-        self.last += other.last
         self.bodies += other.bodies
         self.store_bodies += other.store_bodies
 
@@ -93,8 +111,6 @@ class Work:
             connection.run(statement, parameters)
         for statement in _PHASES[2:]:
             self._run_phase(connection, statement)
-        for statement, parameters in self.last:
-            connection.run(statement, parameters)
         if self.bodies:
             connection.run_many(REMOVE_BODY, self.bodies)
 

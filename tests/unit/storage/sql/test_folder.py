@@ -36,6 +36,7 @@ class FolderTests(PagedTestCase, TestCase):
         self.assertEqual((self.folder.remaining(self.queue_id), self.folder.remaining(self.queue_id, durable=True)), (3, 1))
         self.restart()
         self.assertEqual([body_of(entry.message) for entry in self.reader.read() or ()], [self.bodies[2]])
+        self.rig.settle()
         self.assertEqual(self.rig.ask("SELECT COUNT(*) FROM mqbroker_message"), [(1,)])
 
     def test_nothing_is_kept_for_a_queue_that_is_gone(self) -> None:

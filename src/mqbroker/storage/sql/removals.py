@@ -1,0 +1,158 @@
+"""Rows that go in large numbers: marked in one transaction, removed by those that follow, a piece each.
+
+A purge or the end of a queue may be about a million rows.  One statement for all of them could take longer than the database grants it, and
+nothing else would be written meanwhile.  So the transaction that decides writes a mark: from its commit on nobody counts or reads what the
+mark is about, also after a restart.  Pieces of it go with the transactions of other work, or in some of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from mqbroker.storage.sql.database import Connection, transaction
+from mqbroker.storage.sql.schema import table
+from mqbroker.storage.sql.texts import given, kept
+from mqbroker.storage.sql.work import ADD_MARK, REMOVE_BODY, REMOVE_REFERENCE, REMOVE_UNREFERENCED, Work, body_removals
+
+PIECE_ROWS = 500
+"""References that go in one transaction."""
+
+PIECE_BYTES = 64 * 1024 * 1024
+"""Bytes of large bodies after which a transaction removes no more."""
+
+EVERYTHING = 1 << 62
+"""A place behind all others."""
+
+EVERY_QUEUE = 0
+"""In the place of a queue: the references of all queues that do not survive a restart."""
+
+NOT_MARKED = (
+    "NOT EXISTS (SELECT 1 FROM {removal} g WHERE g.session = r.session AND g.queue = r.queue AND (g.folder IS NULL OR g.folder = r.folder) "
+    "AND r.place > g.behind AND r.place <= g.until AND (r.paged = 1 OR r.place <= g.adopted))"
+)
+"""The condition for references ``r`` that are still there."""
+
+_RANGE = "r.session = ? AND r.queue = ? AND r.place > ? AND r.place <= ? AND (r.paged = 1 OR r.place <= ?)"
+_FOUND = (
+    "SELECT r.queue, r.place, m.body, m.body_size FROM {reference} r "
+    "LEFT JOIN {message} m ON m.session = r.session AND m.place = r.place WHERE "
+)
+_OF_QUEUE = table(f"{_FOUND}{_RANGE} ORDER BY r.place LIMIT ?")
+_OF_FOLDER = table(f"{_FOUND}{_RANGE} AND r.folder = ? ORDER BY r.place LIMIT ?")
+_TRANSIENT = table(f"{_FOUND}r.session = ? AND r.durable = 0 AND r.place > ? AND r.place <= ? ORDER BY r.place LIMIT ?")
+_HAS_TRANSIENT = table("SELECT 1 FROM {reference} WHERE session = ? AND durable = 0 LIMIT 1")
+_COUNT = table("SELECT COUNT(*) FROM {reference} r WHERE " + _RANGE + " AND r.folder = ? AND r.durable = 1")
+
+_MARKS = table("SELECT queue, number, folder, behind, until, adopted FROM {removal} WHERE session = ? ORDER BY queue, number")
+_FIRST_MARK = f"{_MARKS} LIMIT 1"
+_MOVE_MARK = table("UPDATE {removal} SET behind = ? WHERE session = ? AND queue = ? AND number = ?")
+_DROP_MARK = table("DELETE FROM {removal} WHERE session = ? AND queue = ? AND number = ?")
+
+Found = tuple[int, int, int | None, int | None]
+"""A reference that goes: queue, place, body and its size."""
+
+
+class Mark(NamedTuple):
+    """References of a queue behind one place, up to another; ``folder`` None = in all folders.
+
+    Of those with a place behind ``adopted`` only the ones that were written as pages.
+    """
+
+    queue: int
+    number: int
+    folder: str | None
+    behind: int
+    until: int
+    adopted: int
+
+
+def mark_queue(work: Work, session: int, queue_id: int, folder: str | None = None) -> None:
+    """Everything of a queue goes; ``folder``: that in this folder."""
+    _mark(work, session, queue_id, folder, 0, EVERYTHING, EVERYTHING)
+
+
+def mark_range(
+    work: Work, session: int, queue_id: int, folder: str, behind: int, until: int, adopted: int, but: Iterable[int] = ()
+) -> None:
+    """The pages of a queue in a folder go, behind one place and up to another, without the places ``but``."""
+    for place in sorted(each for each in but if behind < each <= until):
+        _mark(work, session, queue_id, folder, behind, place - 1, adopted)
+        behind = place
+    _mark(work, session, queue_id, folder, behind, until, adopted)
+
+
+def _mark(work: Work, session: int, queue_id: int, folder: str | None, behind: int, until: int, adopted: int) -> None:
+    if behind < until:
+        name = None if folder is None else kept(folder)
+        work.add(ADD_MARK, (session, queue_id, name, behind, until, adopted, session, queue_id))
+
+
+def mark_transient(connection: Connection, session: int, adopted: int) -> None:
+    """What a former broker has left that does not survive a restart goes.  The references up to ``adopted`` are the former broker's."""
+    if connection.rows(_HAS_TRANSIENT, (session,)):
+        with transaction(connection):
+            connection.run(ADD_MARK, (session, EVERY_QUEUE, None, 0, adopted, adopted, session, EVERY_QUEUE))
+
+
+def marks(connection: Connection, session: int) -> list[Mark]:
+    """All marks of a session."""
+    return [Mark(*row) for row in connection.rows(_MARKS, (session,))]
+
+
+def marked_counts(connection: Connection, session: int, found: Iterable[Mark]) -> Iterator[tuple[str, int, int]]:
+    """Folder, queue, and how many durable references that are there are marked; queues that go as a whole are left out."""
+    for mark in found:
+        if mark.folder is not None:
+            wanted = (session, mark.queue, mark.behind, mark.until, mark.adopted, mark.folder)
+            yield given(mark.folder), mark.queue, connection.rows(_COUNT, wanted)[0][0]
+
+
+def remove_piece(connection: Connection, session: int) -> bool:
+    """Remove a bounded number of rows, within a transaction.  Returns whether marks are left."""
+    room, size = PIECE_ROWS, PIECE_BYTES
+    while room > 0 and size > 0:
+        first = connection.rows(_FIRST_MARK, (session,))
+        if not first:
+            return False
+        mark = Mark(*first[0])
+        found = _find(connection, session, mark, room)
+        going, size = _bounded(found, size)
+        _remove(connection, session, going)
+        if len(found) < room and len(going) == len(found):
+            connection.run(_DROP_MARK, (session, mark.queue, mark.number))
+        else:
+            # Of one place several queues may have references that do not survive, and only some of them are gone.
+            behind = going[-1][1] - (mark.queue == EVERY_QUEUE)
+            connection.run(_MOVE_MARK, (behind, session, mark.queue, mark.number))
+        room -= len(going) + 1
+    return True
+
+
+def _find(connection: Connection, session: int, mark: Mark, limit: int) -> list[Found]:
+    parameters: tuple[object, ...]
+    if mark.queue == EVERY_QUEUE:
+        statement, parameters = _TRANSIENT, (session, mark.behind, mark.until)
+    else:
+        statement, parameters = _OF_QUEUE, (session, mark.queue, mark.behind, mark.until, mark.adopted)
+        if mark.folder is not None:
+            statement, parameters = _OF_FOLDER, (*parameters, mark.folder)
+    return connection.rows(statement, (*parameters, limit))
+
+
+def _bounded(found: list[Found], size: int) -> tuple[list[Found], int]:
+    """The first of these, until their bodies are more than ``size``, and what is left of that."""
+    for number, (_, _, _, body_size) in enumerate(found):
+        size -= body_size or 0
+        if size <= 0:
+            return found[: number + 1], size
+    return found, size
+
+
+def _remove(connection: Connection, session: int, going: list[Found]) -> None:
+    if going:
+        connection.run_many(REMOVE_REFERENCE, [(session, queue_id, place) for queue_id, place, _, _ in going])
+        connection.run_many(REMOVE_UNREFERENCED, [(session, place) for _, place, _, _ in going])
+    bodies = {body: size or 0 for _, _, body, size in going if body is not None}
+    if bodies:
+        connection.run_many(REMOVE_BODY, [each for body, size in bodies.items() for each in body_removals(session, body, size)])
