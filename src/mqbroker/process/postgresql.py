@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -12,6 +12,9 @@ from mqbroker.storage.sql.database import Connection, DatabaseAwayError, Databas
 
 CONNECT_SECONDS = 10
 """How long to wait for a connection."""
+
+PATIENCE = 64
+"""How many times the limit a statement gets at most that the limit has cut off."""
 
 _AWAY = (
     psycopg.OperationalError,
@@ -25,8 +28,9 @@ class PostgresqlDatabase:
     """See :class:`mqbroker.storage.sql.database.Database`.
 
     ``place`` has host, port, dbname and TLS as libpq names them; ``timeout`` is how long a statement may take, and how long the network may
-    lose everything, ms.  A transaction in which
-    nothing happens for so long is ended by the server: a broker that stands still in the middle of one holds up nobody for ever.
+    lose everything, ms.  A transaction in which nothing happens for so long is ended by the server: a broker that stands still in the
+    middle of one holds up nobody for ever.
+    A statement that was cut off gets twice the time when it is tried again, until a transaction has been committed: it may need that.
     """
 
     binary = "BYTEA"
@@ -38,7 +42,9 @@ class PostgresqlDatabase:
         self._user = user
         self._password = password
         self._timeout = timeout
-        self._options = f"-c statement_timeout={timeout} -c idle_in_transaction_session_timeout={timeout}"
+        self._granted = timeout
+        # A plan that was made while a table was empty would read all of it, and is kept when the table has grown.
+        self._options = f"-c idle_in_transaction_session_timeout={timeout} -c enable_seqscan=off"
 
     def connect(self) -> Connection:
         with _errors(self.name):
@@ -46,7 +52,7 @@ class PostgresqlDatabase:
                 **self._place,  # type: ignore[arg-type]
                 user=self._user,
                 password=self._password,
-                options=self._options,
+                options=f"{self._options} -c statement_timeout={self._granted}",
                 connect_timeout=CONNECT_SECONDS,
                 keepalives_idle=10,
                 keepalives_interval=5,
@@ -54,15 +60,34 @@ class PostgresqlDatabase:
                 tcp_user_timeout=self._timeout,
                 autocommit=True,
             )
-        return PostgresqlConnection(connection, self.name)
+        calm = None if self._granted == self._timeout else self._calm
+        return PostgresqlConnection(connection, self.name, self._cut_off, calm)
+
+    def _cut_off(self) -> None:
+        self._granted = min(2 * self._granted, PATIENCE * self._timeout)
+
+    def _calm(self, connection: PostgresqlConnection) -> None:
+        self._granted = self._timeout
+        connection.run(f"SET statement_timeout = {self._timeout}")
 
 
 class PostgresqlConnection:
-    """See :class:`mqbroker.storage.sql.database.Connection`."""
+    """See :class:`mqbroker.storage.sql.database.Connection`.
 
-    def __init__(self, connection: psycopg.Connection[Any], name: str) -> None:
+    ``cut_off`` is called when a statement has taken too long, ``after_commit`` once, after the next commit.
+    """
+
+    def __init__(
+        self,
+        connection: psycopg.Connection[Any],
+        name: str,
+        cut_off: Callable[[], object] = lambda: None,
+        after_commit: Callable[[PostgresqlConnection], object] | None = None,
+    ) -> None:
+        self._after_commit = after_commit
         self._connection = connection
         self._name = name
+        self._cut_off = cut_off
         self._known: dict[str, str] = {}
 
     def begin(self) -> None:
@@ -70,6 +95,9 @@ class PostgresqlConnection:
 
     def commit(self) -> None:
         self.run("COMMIT")
+        if self._after_commit is not None:
+            after_commit, self._after_commit = self._after_commit, None
+            after_commit(self)
 
     def rollback(self) -> None:
         try:
@@ -78,19 +106,28 @@ class PostgresqlConnection:
             return
 
     def rows(self, statement: str, parameters: Sequence[object] = ()) -> list[Row]:
-        with _errors(self._name):
+        with self._errors():
             return self._connection.execute(self._translated(statement), tuple(parameters)).fetchall()
 
     def run(self, statement: str, parameters: Sequence[object] = ()) -> int:
-        with _errors(self._name):
+        with self._errors():
             return self._connection.execute(self._translated(statement), tuple(parameters)).rowcount
 
     def run_many(self, statement: str, parameters: Iterable[Sequence[object]]) -> None:
-        with _errors(self._name), self._connection.cursor() as cursor:
+        with self._errors(), self._connection.cursor() as cursor:
             cursor.executemany(self._translated(statement), [tuple(each) for each in parameters])
 
     def close(self) -> None:
         self._connection.close()
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        with _errors(self._name):
+            try:
+                yield
+            except psycopg.errors.QueryCanceled:
+                self._cut_off()
+                raise
 
     def _translated(self, statement: str) -> str:
         found = self._known.get(statement)

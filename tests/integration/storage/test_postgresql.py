@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import ClassVar
 from unittest import TestCase
 
+from mqbroker.storage.sql.database import Database
+from mqbroker.storage.sql.sqlstore import PAUSE
 from tests.support.postgresql import PostgresqlServer, refuse_without
 from tests.unit.storage import test_contract
 from tests.unit.storage.model import Walk
@@ -59,6 +63,77 @@ class PostgresqlWalks(_WithServer, TestCase):
             rig.settle()
             self.assertEqual((rig.store.synced, rig.failures), (tickets[-1], []))
         self.assertEqual(rig.ask("SELECT COUNT(*) FROM mqbroker_message"), [(6,)])
+
+    def test_a_statement_that_needs_more_than_the_time_limit_is_done_in_the_end(self) -> None:
+        """Once taken for a database that is away, and tried again for ever with the same limit."""
+        rig = SqlRig(self.addCleanup, database=self.server.database(timeout=1000))
+        rig.start()
+        connection = rig.database.connect()
+        self.addCleanup(connection.close)
+        connection.run("CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(1.2); RETURN NULL; END'")
+        connection.run("CREATE TRIGGER slow AFTER INSERT ON mqbroker_message FOR EACH STATEMENT EXECUTE FUNCTION slow()")
+        batch = rig.store.begin()
+        batch.add_message(make_message(rig.store), [1])
+        ticket = rig.store.commit(batch)
+        for _ in range(5):
+            rig.clock.advance(PAUSE)
+            rig.writer.run()
+        self.assertEqual((rig.store.synced, rig.failures), (ticket, []))
+        self.assertEqual(rig.store._connections.write(lambda own: own.rows("SHOW statement_timeout")), [("1s",)])
+
+    def test_a_plan_from_the_time_of_empty_tables_does_not_read_full_ones(self) -> None:
+        """Once an acknowledgement took the longer the more there was, until the database had counted its rows anew."""
+        rig = self.new_rig()
+        rig.start()
+        connection = rig.database.connect()
+        self.addCleanup(connection.close)
+        for name in ("message", "reference"):
+            connection.run(f"VACUUM ANALYZE mqbroker_{name}")
+        self.acknowledge(rig)
+        number = rig.store._session.number
+        connection.run(
+            "INSERT INTO mqbroker_reference (session, queue, place, folder, paged, durable, deliveries, due) "
+            f"SELECT {number}, 7, n, 'a', 1, 1, 0, -1 FROM generate_series(1, 100000) n"
+        )
+        counted = "SELECT seq_scan FROM pg_stat_user_tables WHERE relname = 'mqbroker_reference'"
+        before = connection.rows(counted)
+        self.acknowledge(rig)
+        rig.stop()  # a connection tells its figures when it ends
+        self.assertEqual(connection.rows(counted), before)
+
+    @staticmethod
+    def acknowledge(rig: SqlRig) -> None:
+        """Often enough for plans that are kept."""
+        for _ in range(10):
+            message = make_message(rig.store)
+            batch = rig.store.begin()
+            batch.add_message(message, [1, 2])
+            rig.store.commit(batch)
+            for queue_id in (1, 2):
+                batch = rig.store.begin()
+                batch.acknowledge(queue_id, message)
+                rig.store.commit(batch)
+                rig.settle()
+
+    def test_several_brokers_start_on_the_same_empty_database(self) -> None:
+        for _ in range(3):
+            database = self.server.database()
+            connection = database.connect()
+            self.addCleanup(connection.close)
+            barrier = threading.Barrier(5)
+
+            def open_store(number: int, database: Database = database, barrier: threading.Barrier = barrier) -> str:
+                rig = SqlRig(self.addCleanup, number, database=database)
+                store = rig.make()
+                barrier.wait(30)
+                store.open()
+                return store.node_id
+
+            with ThreadPoolExecutor(5) as pool:
+                found = list(pool.map(open_store, range(5)))
+            self.assertEqual(len(set(found)), 1)
+            self.assertEqual(connection.rows("SELECT node_id FROM mqbroker_session"), [(found[0],)])
+            self.assertEqual(connection.rows("SELECT COUNT(*) FROM mqbroker_version"), [(1,)])
 
     def test_a_broker_that_stands_still_in_a_transaction_holds_up_its_successor_for_a_while(self) -> None:
         database = self.server.database(timeout=500)

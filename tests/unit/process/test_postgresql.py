@@ -6,7 +6,7 @@ from unittest import TestCase, mock
 
 import psycopg
 
-from mqbroker.process.postgresql import PostgresqlConnection, PostgresqlDatabase
+from mqbroker.process.postgresql import PATIENCE, PostgresqlConnection, PostgresqlDatabase
 from mqbroker.storage.sql.database import DatabaseAwayError, DatabaseError
 
 
@@ -42,6 +42,28 @@ class PostgresqlTests(TestCase):
         with mock.patch.object(psycopg, "connect") as connect:
             PostgresqlDatabase({"host": "db", "port": "1", "dbname": "mq"}, "u", "secret", 20_000).connect()
         self.assertEqual(connect.call_args.kwargs["tcp_user_timeout"], 20_000)
+
+    def test_a_statement_that_was_cut_off_gets_more_time_until_a_commit(self) -> None:
+        database = PostgresqlDatabase({"host": "db", "port": "1", "dbname": "mq"}, None, None, 100)
+
+        def limit(error: Exception | None = None, commit: bool = False) -> tuple[str, list[str]]:
+            with mock.patch.object(psycopg, "connect") as connect:
+                connect.return_value.execute.side_effect = error
+                connection = database.connect()
+                try:
+                    connection.commit() if commit else connection.run("DELETE FROM t")
+                except DatabaseAwayError:
+                    self.assertIsNotNone(error)
+                said = [call.args[0] for call in connect.return_value.execute.call_args_list]
+            return connect.call_args.kwargs["options"].rpartition("=")[2], said
+
+        self.assertEqual(limit(commit=True), ("100", ["COMMIT"]))
+        self.assertEqual(limit(psycopg.errors.QueryCanceled("statement timeout"))[0], "100")
+        self.assertEqual(limit(psycopg.OperationalError("lost"))[0], "200")
+        for _ in range(10):
+            limit(psycopg.errors.QueryCanceled("statement timeout"))
+        self.assertEqual(limit(commit=True), (str(100 * PATIENCE), ["COMMIT", "SET statement_timeout = 100"]))
+        self.assertEqual(limit(commit=True), ("100", ["COMMIT"]))
 
     def test_a_refusal_is_final(self) -> None:
         driver = Refusing(psycopg.errors.UndefinedTable("no such table"))

@@ -57,6 +57,24 @@ def node_id_of(connection: Connection) -> str | None:
     return str(found[0][0]) if found else None
 
 
+def settle_node_id(connection: Connection, node_id: str) -> str:
+    """The node id of the data that are there; an empty database gets a session with ``node_id``, which nobody owns yet.
+
+    So of several brokers that start on an empty database at the same time the first one decides.
+    """
+    found = node_id_of(connection)
+    if found is not None:
+        return found
+    with transaction(connection):
+        number = draw_ids(connection, 1)  # waits for another broker that does the same
+        found = node_id_of(connection)
+        if found is None:
+            connection.run(
+                table("INSERT INTO {session} (session, node_id, owner, epoch, batch) VALUES (?, ?, '', 0, 0)"), (number, node_id)
+            )
+    return found or node_id
+
+
 def take(connection: Connection, node_id: str, owner: str) -> StoreSession:
     """Become the owner of the data of this node, in a transaction of its own; a former owner writes nothing more."""
     with transaction(connection):

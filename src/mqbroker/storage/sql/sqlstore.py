@@ -12,7 +12,7 @@ from typing import Any
 
 from twisted.logger import Logger
 
-from mqbroker.messaging.ports import Clock, Recovered, StoreBatch, WritingTurn
+from mqbroker.messaging.ports import Cancellable, Clock, Recovered, StoreBatch, WritingTurn
 from mqbroker.storage.disk.claim import Claim, run_and_release
 from mqbroker.storage.disk.diskwriter import DiskWriter, Step, run_steps
 from mqbroker.storage.disk.filesystem import FileSystem
@@ -34,6 +34,9 @@ from mqbroker.storage.tickets import Tickets
 
 PAUSE = 0.5
 """Seconds until a database that is away is asked again."""
+
+STOP_SECONDS = 8.0
+"""Seconds that a stop waits for the database: a little less than the stop of the broker waits for its store."""
 
 
 class SqlStore(Tickets):
@@ -97,6 +100,7 @@ class SqlStore(Tickets):
         self._turn: WritingTurn | None = None
         self._unsubscribe: Callable[[], object] | None = None
         self._stopped: Callable[[], object] | None = None
+        self._limit: Cancellable | None = None
 
     # --- start and stop
 
@@ -110,7 +114,7 @@ class SqlStore(Tickets):
         try:
             connection = self._connections.at_start()
             schema.prepare(self._database, connection)
-            self.node_id = session.node_id_of(connection) or self._claim.node_id
+            self.node_id = session.settle_node_id(connection, self._claim.node_id)
         except DatabaseAwayError as error:
             self._release()
             raise DatabaseError(str(error)) from error
@@ -172,6 +176,14 @@ class SqlStore(Tickets):
         self.when_synced(self.last, self._leave, done, [self._claim.leave])
         self._bodies.flush()
         self.flush()
+        if not self._closed:
+            self._limit = self._clock.call_later(STOP_SECONDS, self._give_up)
+
+    def _give_up(self) -> None:
+        """The database takes nothing: whoever waits for an answer to what it has not taken gets none."""
+        if not self._closed:
+            work = f"{self.backlog} batches of work were accepted and not written; nobody had an answer to them"
+            self.fail(DatabaseAwayError(f"the database {self._database.name} was away for {STOP_SECONDS:g} s of the stop: {work}"))
 
     def abort(self) -> None:
         self._leave(_nothing)
@@ -350,6 +362,8 @@ class SqlStore(Tickets):
         self._bodies.close()
         if self._reads is not None:
             self._reads.close()
+        if self._limit is not None:
+            self._limit.cancel()
         if self._unsubscribe is not None:
             self._unsubscribe()
             self._unsubscribe = self._turn = None

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from unittest import TestCase
+from unittest import TestCase, mock
 
+from mqbroker.process.sqlite import SqliteConnection
 from mqbroker.storage.sql import schema
 from mqbroker.storage.sql.database import DatabaseError, transaction
 from tests.unit.storage.sql.support import SqlRig
@@ -20,6 +21,33 @@ class SchemaTests(TestCase):
             schema.prepare(self.rig.database, self.connection)
         self.assertEqual(self.rig.ask("SELECT version FROM mqbroker_version"), [(schema.VERSION,)])
         self.assertEqual(self.rig.ask("SELECT next_id FROM mqbroker_ids"), [(1,)])
+
+    def test_tables_that_are_there_are_not_touched(self) -> None:
+        """A look by IF NOT EXISTS would wait for the transactions of the brokers that work on them."""
+        schema.prepare(self.rig.database, self.connection)
+        with mock.patch.object(type(self.connection), "run", side_effect=AssertionError):
+            schema.prepare(self.rig.database, self.connection)
+
+    def test_another_broker_may_make_them_at_the_same_time(self) -> None:
+        other = self.rig.database.connect()
+        self.addCleanup(other.close)
+        begin = type(self.connection).begin
+
+        def begin_later(connection: SqliteConnection) -> None:
+            with mock.patch.object(type(connection), "begin", begin):
+                schema.prepare(self.rig.database, other)
+            raise DatabaseError("duplicate key value violates unique constraint")
+
+        with mock.patch.object(type(self.connection), "begin", begin_later):
+            schema.prepare(self.rig.database, self.connection)
+        self.assertEqual(self.rig.ask("SELECT version FROM mqbroker_version"), [(schema.VERSION,)])
+
+    def test_tables_that_cannot_be_made(self) -> None:
+        with (
+            mock.patch.object(type(self.connection), "begin", side_effect=DatabaseError("permission denied")),
+            self.assertRaisesRegex(DatabaseError, "permission denied"),
+        ):
+            schema.prepare(self.rig.database, self.connection)
 
     def test_another_version_is_refused(self) -> None:
         schema.prepare(self.rig.database, self.connection)

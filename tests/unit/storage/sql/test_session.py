@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from unittest import TestCase
+from unittest import TestCase, mock
 
 from mqbroker.storage.errors import FencedError
 from mqbroker.storage.sql import schema, session
@@ -25,6 +25,17 @@ class SessionTests(TestCase):
         second = session.take(self.connection, NODE, "two")
         self.assertEqual((second.number, first.epoch, second.epoch), (first.number, 1, 2))
         self.assertEqual(session.node_id_of(self.connection), NODE)
+
+    def test_the_first_of_several_brokers_decides_on_the_node_id_of_an_empty_database(self) -> None:
+        found = session.node_id_of
+        # Both see an empty database, before one of them has made its session.
+        with mock.patch.object(session, "node_id_of", side_effect=[None, *[None] * 2]):
+            self.assertEqual(session.settle_node_id(self.connection, NODE), NODE)
+        with mock.patch.object(session, "node_id_of", side_effect=[None, found(self.connection)]):
+            self.assertEqual(session.settle_node_id(self.connection, "another"), NODE)
+        self.assertEqual(session.settle_node_id(self.connection, "another"), NODE)
+        self.assertEqual(self.rig.ask("SELECT node_id, owner, epoch FROM mqbroker_session"), [(NODE, "", 0)])
+        self.assertEqual(session.take(self.connection, NODE, "one").epoch, 1)
 
     def test_a_former_owner_does_not_come_through_the_fence(self) -> None:
         former = session.take(self.connection, NODE, "one")

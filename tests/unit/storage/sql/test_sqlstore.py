@@ -5,6 +5,7 @@ from __future__ import annotations
 from unittest import TestCase, mock
 
 from mqbroker.messaging.message.message import Message
+from mqbroker.node import life
 from mqbroker.storage.errors import StorageError
 from mqbroker.storage.sql import sqlstore
 from mqbroker.storage.sql.database import DatabaseAwayError
@@ -167,6 +168,44 @@ class SqlStoreTests(TestCase):
             self.rig.make().open()
         self.rig.database = database
         self.rig.start()
+
+    def test_a_stop_waits_for_a_database_that_comes_back(self) -> None:
+        rig = SqlRig(self.addCleanup, chance=1.0)
+        rig.start()
+        batch = rig.store.begin()
+        batch.add_message(make_message(rig.store), [1])
+        rig.store.commit(batch)
+        ends: list[bool] = []
+        rig.store.stop(lambda: ends.append(True))
+        self.pass_time(rig, sqlstore.STOP_SECONDS - 1)
+        self.assertEqual(ends, [])
+        rig.breaking.calm = True
+        rig.settle()
+        self.assertEqual((ends, rig.failures, rig.clock.pending), ([True], [], 0))
+        self.assertEqual(rig.ask("SELECT COUNT(*) FROM mqbroker_message"), [(1,)])
+
+    def test_a_stop_ends_while_the_database_is_away_and_says_what_was_not_written(self) -> None:
+        rig = SqlRig(self.addCleanup, chance=1.0)
+        rig.start()
+        told: list[int] = []
+        for _ in range(2):
+            batch = rig.store.begin()
+            batch.add_message(make_message(rig.store), [1])
+            ticket = rig.store.commit(batch)
+            rig.store.when_synced(ticket, told.append, ticket)
+        ends: list[bool] = []
+        rig.store.stop(lambda: ends.append(True))
+        self.pass_time(rig, sqlstore.STOP_SECONDS + 1)
+        self.assertEqual((ends, told, rig.store.failed, len(rig.failures)), ([True], [], True, 1))
+        self.assertIn("2 batches of work were accepted and not written", rig.failures[0])
+        self.assertLess(sqlstore.STOP_SECONDS, life.STOP_SECONDS)
+        rig.start()
+
+    @staticmethod
+    def pass_time(rig: SqlRig, seconds: float) -> None:
+        for _ in range(int(seconds / sqlstore.PAUSE)):
+            rig.clock.advance(sqlstore.PAUSE)
+            rig.writer.run()
 
     def test_ids_of_two_starts_never_meet_and_blocks_are_drawn_ahead(self) -> None:
         block = sqlstore.ID_BLOCK
