@@ -6,7 +6,7 @@ It lives on while its processes come and go: the disk and the network are the wo
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from functools import partial
 from pathlib import Path
 
@@ -194,8 +194,7 @@ class BrokerNode:
         self.world.note(f"{process.name} does not get its port")
         self.running = False
         new = [path for path in self.disk.files() if path not in found and not path.endswith(("server.lock", RECORD_FILE))]
-        kept = self.store._begun is None or not self.disk.not_removed.isdisjoint(new)
-        if new and not kept:
+        if new and not self._keeps_what_it_began(new):
             self.world.violation(f"a start that was refused leaves {new}")
         if self._disk_rng.random() < 0.5:
             self.world.schedule(0.2, self._start_again, process)
@@ -203,6 +202,9 @@ class BrokerNode:
         process.end()
         self.disk.end_process()
         self.world.schedule(0.2, self.start)
+
+    def _keeps_what_it_began(self, new: Collection[str]) -> bool:
+        return self.store._begun is None or not self.disk.not_removed.isdisjoint(new)
 
     def _start_again(self, process: Process) -> None:
         if process is self.process and process.alive and not self.running:
@@ -441,6 +443,11 @@ class BrokerNode:
         """How many messages wait in pages."""
         return sum(queue.paged for queue in self.messaging.core.queues.values())
 
+    @property
+    def has_paged(self) -> bool:
+        """May any message have been in pages, whatever the settings of its address?"""
+        return False
+
     def idle_problems(self) -> list[str]:
         """What is not back to nothing although no client is connected and every queue is empty."""
         found = []
@@ -475,7 +482,11 @@ class BrokerNode:
             found.append(f"pages are left: {pages}")
         if self.store.backlog:
             found.append(f"{self.store.backlog} bytes wait for the disk")
-        return [*found, *accounts.messaging_problems(self.messaging), *accounts.store_problems(self.store)]
+        return [*found, *accounts.messaging_problems(self.messaging), *self.store_problems()]
+
+    def store_problems(self) -> Iterable[str]:
+        """What a store keeps that nobody needs."""
+        return accounts.store_problems(self.store)
 
     def group_problems(self) -> list[str]:
         """What is wrong with message groups just now."""

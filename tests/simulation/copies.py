@@ -106,8 +106,12 @@ class Copies:
             if queue.startswith(INTERNAL) or queue == OUT or copy[0].startswith(INTERNAL) or copy in node.moving:
                 kept.moving.add(copy[1])
                 continue
-            found = Found(queue, node.name, message.message_id, scheduled, count, body_in(message))
+            found = Found(queue, node.name, message.message_id, scheduled, count, self.body_of(message))
             kept.copies.setdefault(copy, []).append(found)
+
+    def body_of(self, message: Message) -> bytes:
+        """The body that a client would read."""
+        return body_in(message)
 
 
 def load_copy(node: BrokerNode, disk: FileSystem, rng: random.Random) -> tuple[FileStore, Recovered]:

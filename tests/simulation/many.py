@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 from tests.simulation.cluster.run import simulate_cluster
 from tests.simulation.coverage import Coverage
+from tests.simulation.database.run import simulate_database
 from tests.simulation.ha.run import simulate_ha
 from tests.simulation.imq.run import simulate_homes
 from tests.simulation.late import simulate_late
@@ -27,6 +28,7 @@ KINDS: dict[str, Callable[[int], Result]] = {
     "cluster": simulate_cluster,
     "stops": simulate_stops,
     "late": simulate_late,
+    "database": simulate_database,
     "ha": simulate_ha,
     "homes": simulate_homes,
 }
@@ -195,6 +197,13 @@ def main(arguments: Sequence[str]) -> int:
         dest="kind",
         const="late",
         help="of both, with a store that answers later than it is asked",
+    )
+    kind.add_argument(
+        "--database",
+        action="store_const",
+        dest="kind",
+        const="database",
+        help="one broker that keeps everything in a database",
     )
     kind.add_argument(
         "--ha",

@@ -380,7 +380,7 @@ class Drain(Actor):
 
     async def _drain(self, queue: str, consumer: Consumer) -> None:
         broker = self.simulation.broker
-        pages = broker.plan.pages(broker.messaging.core.queues[queue].address.name)
+        pages = broker.has_paged or broker.plan.pages(broker.messaging.core.queues[queue].address.name)
         identities: list[str] = []
         priority = 9
         while True:

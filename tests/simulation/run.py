@@ -129,18 +129,27 @@ class Simulation:
         self.world = World(seed)
         self.ledger = Ledger()
         self.network = Network(self.world)
-        self.broker = BrokerNode(self.world, self.network, self.ledger, store_class)
-        self.schedule = faults.draw(self.world.generator("faults"))
+        self.broker = self.make_broker(store_class)
+        self.schedule = self.draw_faults(self.world.generator("faults"))
         self.quiet_from = HEALED_AT
         """When nothing fails any more."""
         self.actors: list[Actor] = []
         self.reading = ReadingLedger(self)
         self.world.watch(self._look_at_groups)
-        self.copies = Copies(self.world, self.ledger, [self.broker])
+        self.copies = self.make_copies()
         self.decisions: dict[Xid, bool] = {}
         """What transaction managers have decided: True to commit."""
 
-    # --- what its clients are made of
+    # --- what it is made of
+
+    def make_broker(self, store_class: type[FileStore]) -> BrokerNode:
+        return BrokerNode(self.world, self.network, self.ledger, store_class)
+
+    def draw_faults(self, rng: random.Random) -> faults.Schedule:
+        return faults.draw(rng)
+
+    def make_copies(self) -> Copies:
+        return Copies(self.world, self.ledger, [self.broker])
 
     @property
     def connectors(self) -> list[TransportConfiguration]:
@@ -182,11 +191,11 @@ class Simulation:
         if not self._all_end(self.actors) or not self._broker_is_left():
             return
         broker.have_damage_looked_for()
-        if not world.run(PATIENCE, lambda: broker.running):
+        if not world.run(PATIENCE, lambda: broker.serves):
             return
         if world.generator("last crash").random() < 0.5:
             broker.crash(True, 0.1)
-            if not world.run(PATIENCE, lambda: broker.running):
+            if not world.run(PATIENCE, lambda: broker.serves):
                 return
         self.ledger.lost_memory = broker.starts > 1
         if not world.run(SCHEDULED_MAX, lambda: broker.nothing_scheduled):
@@ -221,7 +230,7 @@ class Simulation:
             world.violation(problem)
         broker.crash(True, 0.1)
         world.run(1.0)
-        if broker.running and broker.messages_recovered:
+        if broker.serves and broker.messages_recovered:
             world.violation(f"{broker.messages_recovered} messages are back after all were acknowledged and the broker crashed")
 
     def _people(self) -> None:
@@ -312,11 +321,11 @@ class Simulation:
         broker = self.broker
         # A client that was cut off before its first ping has the TTL that holds until then, counted from the check that saw it last.
         patience_ms = CONNECTION_TTL_MS + 3 * broker.server.configuration.connection_ttl_check_interval
-        if self.world.run(patience_ms / 1000, lambda: broker.running and not broker.server.connections):
+        if self.world.run(patience_ms / 1000, lambda: broker.serves and not broker.server.connections):
             return True
         if self.world.violations:
             return False
-        self.world.violation("the broker keeps connections whose clients are gone" if broker.running else "the broker does not start again")
+        self.world.violation("the broker keeps connections whose clients are gone" if broker.serves else "the broker does not start again")
         return False
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from mqbroker.messaging.message.message import Message
-from mqbroker.messaging.ports import Recovered, RecoveredBranch, RecoveredDuplicateId, RecoveredReference
+from mqbroker.messaging.ports import QueueRecord, Recovered, RecoveredBranch, RecoveredDuplicateId, RecoveredReference
 from mqbroker.storage.files.bindings import to_address, to_queue
 from mqbroker.storage.files.branches import to_branch
 from mqbroker.storage.sql import removals
@@ -29,16 +29,19 @@ _COUNTS = table("SELECT folder, queue, COUNT(*) FROM {reference} WHERE session =
 _COLUMNS = "m.place, m.folder, m.address, m.headers, m.buffer, m.branch, m.body, m.body_size, r.queue, r.deliveries, r.due"
 _WITH_A_TIME = table("SELECT place FROM {reference} WHERE session = ? AND due > 0")
 _OF_BRANCHES = table("SELECT place FROM {message} WHERE session = ? AND branch <> 0")
-_IN_MEMORY = table(
+_OF_QUEUE = table("SELECT place FROM {reference} WHERE session = ? AND queue = ?")
+_IN_MEMORY = (
     f"SELECT {_COLUMNS} FROM {{message}} m JOIN {{reference}} r ON r.session = m.session AND r.place = m.place "
-    f"WHERE m.session = ? AND m.place IN ({', '.join('?' * PLACES)}) AND r.durable = 1 AND {removals.NOT_MARKED} ORDER BY m.place, r.queue"
+    f"WHERE m.session = ? AND m.place IN ({', '.join('?' * PLACES)}) AND r.durable = 1 AND {removals.NOT_MARKED} "
+    "AND (m.branch <> 0 OR r.due > 0 OR r.queue IN (%s)) ORDER BY m.place, r.queue"
 )
 
 
 def adopt(connection: Connection, session: int, adopted: int, pager: SqlPager, bodies: SqlBodies) -> Recovered:
     """Read the state of a session.
 
-    Messages of prepared branches, and those with a time of delivery, come into memory; all others are pages of their address.
+    Messages of prepared branches, those with a time of delivery, and those of last-value queues and rings come into memory; all others are
+    pages of their address.
     """
     removals.mark_transient(connection, session, adopted)
     marks = removals.marks(connection, session)
@@ -62,11 +65,17 @@ def adopt(connection: Connection, session: int, adopted: int, pager: SqlPager, b
     for folder, queue_id, messages in removals.marked_counts(connection, session, marks):
         if messages and queue_id not in gone:
             _count(pager, folder, queue_id, -messages, adopted)
-    places = sorted({place for statement in (_WITH_A_TIME, _OF_BRANCHES) for (place,) in connection.rows(statement, (session,))})
+    small = sorted(record.queue_id for record in recovered.queues if _keeps_few(record))
+    statement = table(_IN_MEMORY % (", ".join(map(str, small)) or "0"))
+    found = [row for each in (_WITH_A_TIME, _OF_BRANCHES) for row in connection.rows(each, (session,))]
+    found += [row for queue_id in small for row in connection.rows(_OF_QUEUE, (session, queue_id))]
+    places = sorted({place for (place,) in found})
     for first in range(0, len(places), PLACES):
         some = places[first : first + PLACES]
         some += some[-1:] * (PLACES - len(some))  # one statement for all
-        _into_memory(connection.rows(_IN_MEMORY, (session, *some)), recovered, branches, pager, bodies)
+        _into_memory(connection.rows(statement, (session, *some)), recovered, branches, pager, bodies)
+    for queue_id in small:
+        pager.pass_by(queue_id, adopted)
     for entries in (recovered.messages, *(branch.messages for branch in recovered.branches)):
         entries.sort(key=lambda entry: entry[0].message_id)
     return recovered
@@ -78,6 +87,12 @@ def _count(pager: SqlPager, folder: str, queue_id: int, messages: int, adopted: 
     share = own.share(queue_id)
     share.unread += messages
     share.durable_unread += messages
+
+
+def _keeps_few(record: QueueRecord) -> bool:
+    """Does a newer message of the queue remove an older one?  That it does in memory only."""
+    ring_size = record.attributes.get("ring_size", -1)
+    return bool(record.attributes.get("last_value_key")) or (isinstance(ring_size, int) and ring_size >= 0)
 
 
 def _branch(encoded: bytes) -> RecoveredBranch:

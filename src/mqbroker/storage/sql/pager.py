@@ -52,6 +52,14 @@ class SqlPager:
     def folders(self) -> Sequence[SqlFolder]:
         return [folder for folder in self._folders.values() if folder.messages]
 
+    def pass_by(self, queue_id: int, place: int) -> None:
+        """Nothing of this queue up to ``place`` is read any more: all of it is in memory."""
+        for folder in self._folders.values():
+            share = folder.shares.get(queue_id)
+            if share is not None:
+                share.place = place
+                share.early.clear()
+
     def reader(self, folder: SqlFolder, queue_id: int) -> SqlPageReader:
         return SqlPageReader(self.rows, folder, queue_id)
 

@@ -66,7 +66,7 @@ class Rows:
 class SqlPageReader:
     """See :class:`mqbroker.messaging.ports.PageReader`."""
 
-    __slots__ = ("_folder", "_greatest", "_looks", "_queue_id", "_rows", "_share", "place")
+    __slots__ = ("_end", "_folder", "_greatest", "_looks", "_queue_id", "_rows", "_share", "place")
 
     def __init__(self, rows: Rows, folder: SqlFolder, queue_id: int, looks: bool = False) -> None:
         self._rows = rows
@@ -77,13 +77,17 @@ class SqlPageReader:
         self.place = self._share.place
         self._greatest = 0
         """The greatest message id before this place, as far as :meth:`unread_until` has passed messages."""
+        self._end = 0
+        """Up to this place nothing is left to be read: who asks again must not have to wait again."""
 
     def read(self) -> list[PagedMessage] | None:
         share = self._share
-        if share.unread <= 0:
+        piece = self._piece()
+        if share.unread <= 0 or piece.readable <= max(self.place, self._end):
             return None
-        found = self._rows.read.piece(self._piece())
+        found = self._rows.read.piece(piece)
         if not found:
+            self._end = piece.readable
             return None
         self.place = found[-1].place
         messages = [self._rows.message(self._folder, row) for row in found if row.place not in share.early]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from unittest import TestCase
 
-from mqbroker.messaging.ports import BranchRecord, BranchState
+from mqbroker.messaging.message.message import Message
+from mqbroker.messaging.ports import BranchRecord, BranchState, QueueRecord
+from mqclient.wire.message import CoreMessage
 from mqclient.wire.primitives import Xid
 from tests.unit.storage.sql.paged import PagedTestCase, body_of
 from tests.unit.storage.support import make_message
@@ -36,6 +38,52 @@ class AdoptionTests(PagedTestCase, TestCase):
         [(found, [reference])] = recovered.messages
         self.assertEqual((found.message_id, reference.queue_id, reference.scheduled), (message.message_id, self.queue_id, 10**15))
         self.assertEqual((self.folder.remaining(self.queue_id), self.reader.read()), (0, None))
+
+    def test_last_value_queues_and_rings_come_into_memory(self) -> None:
+        """There newer messages remove older ones; other queues of the address have theirs as pages, in their order."""
+        store = self.rig.store
+        ids = {name: store.next_id() for name in ("values", "ring")}
+        batch = store.begin()
+        batch.put_queue(QueueRecord(ids["values"], "values", "a", 0, attributes={"last_value_key": "key", "ring_size": -1}))
+        batch.put_queue(QueueRecord(ids["ring"], "ring", "a", 0, attributes={"last_value_key": None, "ring_size": 0}))
+        store.commit(batch)
+        messages = [make_message(store, str(number).encode()) for number in range(3)]
+        batch = store.begin()
+        batch.add_message(messages[0], [self.queue_id, ids["values"]])
+        batch.add_message(messages[1], [self.queue_id])
+        batch.add_message(messages[2], [ids["ring"], self.queue_id])
+        store.commit(batch)
+        recovered = self.rig.restart()
+        self.begin()
+        found = [(message.message_id, [reference.queue_id for reference in references]) for message, references in recovered.messages]
+        self.assertEqual(found, [(messages[0].message_id, [ids["values"]]), (messages[2].message_id, [ids["ring"]])])
+        self.assertEqual([self.folder.remaining(queue_id) for queue_id in (self.queue_id, *ids.values())], [3, 0, 0])
+        self.assertEqual([body_of(entry.message) for entry in self.reader.read() or ()], [b"0", b"1", b"2"])
+        for message, references in recovered.messages:
+            batch = self.rig.store.begin()
+            batch.acknowledge(references[0].queue_id, message)
+            self.rig.store.commit(batch)
+        self.rig.settle()
+        self.assertEqual(self.rig.ask("SELECT queue FROM mqbroker_reference"), [(self.queue_id,)] * 3)
+        batch = self.rig.store.begin()
+        batch.add_paged(self.folder, make_message(self.rig.store, b"3"), (ids["ring"],), (ids["ring"],), 1000)
+        self.rig.store.commit(batch)
+        self.rig.settle()
+        self.assertEqual([body_of(entry.message) for entry in self.folder.reader(ids["ring"]).read() or ()], [b"3"])
+
+    def test_bodies_of_messages_that_do_not_survive_go_with_them(self) -> None:
+        store = self.rig.store
+        body = store.create_large_body(store.next_id())
+        body.append(b"12345")
+        body.complete()
+        message = Message.of(CoreMessage(address="a", message_id=store.next_id()), body)
+        batch = store.begin()
+        batch.add_paged(self.folder, message, (self.queue_id,), (), 1000)
+        store.commit(batch)
+        self.rig.settle()
+        self.assertEqual(self.rig.ask("SELECT COUNT(*) FROM mqbroker_body"), [(1,)])
+        self.rig.kill()
+        self.assertEqual([self.rig.ask(f"SELECT COUNT(*) FROM mqbroker_{name}") for name in ("reference", "message", "body")], [[(0,)]] * 3)
 
     def test_a_branch_that_is_committed_later_is_not_read_from_the_pages_as_well(self) -> None:
         store = self.rig.store

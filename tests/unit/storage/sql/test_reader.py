@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from unittest import TestCase
+from unittest import TestCase, mock
 
 from mqbroker.messaging.ports import PagePlace
 from mqbroker.storage.sql.rows import PIECE_ROWS
@@ -26,6 +26,26 @@ class ReaderTests(PagedTestCase, TestCase):
         self.assertEqual(self.folder.remaining(self.queue_id), 3)
         self.assertIs(self.reader.look(look), look)
         self.assertEqual(len(self.reader.read() or ()), 3)
+
+    def test_the_end_of_a_look_is_known_without_the_database(self) -> None:
+        """Else who asks again and again whether a browser is at the end would wait each time, without end."""
+        self.page(2)
+        look = self.reader.look()
+        self.assertEqual(len(look.read() or ()), 2)
+        with mock.patch.object(self.rig.store._reads, "piece", side_effect=AssertionError):
+            self.assertIsNone(look.read())
+        self.page(1)
+        self.assertEqual(len(look.read() or ()), 1)
+
+    def test_a_place_without_rows_is_looked_at_once(self) -> None:
+        self.page(2)
+        look = self.reader.look()
+        look.read()
+        # A message of another queue stands behind those of this one.
+        self.folder.readable = self.rig.store.next_id()
+        with mock.patch.object(self.rig.store._reads, "piece", return_value=[]) as piece:
+            self.assertEqual([look.read(), look.read()], [None, None])
+        self.assertEqual(piece.call_count, 1)
 
     def test_what_was_taken_early_is_not_read_again(self) -> None:
         self.page(3)

@@ -1,0 +1,401 @@
+"""A database server in memory, and connections to it that are slow, stall and break.
+
+There are two databases of SQLite: in ``_work`` runs the one transaction that is open, and ``_front`` has what was committed, for all who
+read beside it.  So a reader never waits for a writer, nor sees its work, as with the log of SQLite and with PostgreSQL.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from mqbroker.process.sqlite import SqliteConnection
+from mqbroker.storage.sql.database import Connection, DatabaseAwayError, Row
+from mqbroker.storage.sql.schema import table
+from tests.simulation.database.threads import Threads
+from tests.simulation.world import Process, World
+from tests.support.disk import SimulatedCrash
+
+if TYPE_CHECKING:
+    from mqbroker.storage.sql.session import StoreSession
+
+IDLE_LIMIT = 1.0
+"""Seconds after which the server ends a transaction in which nothing happens."""
+LOCK_LIMIT = 2.0
+"""Seconds that a transaction waits for the one that is open."""
+HELD_UP = 0.1
+"""Seconds of that from which on the wait counts as trouble."""
+SILENCE_LIMIT = 1.5
+"""Seconds after which a client gives up a connection that does not answer."""
+NAME = "simulated"
+
+T = TypeVar("T")
+
+
+class Machine(Protocol):
+    """What a connection belongs to, as far as faults are concerned."""
+
+    def killed_by_database(self, machine: bool, downtime: float) -> None:
+        """The process ends in the middle of an operation."""
+
+
+@dataclass(slots=True)
+class Armed:
+    """A fault that waits for an operation: the one at ``point`` after ``after`` others of that kind, see :mod:`.faults`."""
+
+    point: str
+    after: int
+    what: str
+    seconds: float
+
+
+def memory() -> sqlite3.Connection:
+    return sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+
+
+class PlainDatabase:
+    """A database of its own that never fails, with the tables of another one; see :class:`mqbroker.storage.sql.database.Database`."""
+
+    name = NAME
+    binary = "BLOB"
+    number = "INTEGER"
+
+    def __init__(self, image: bytes) -> None:
+        self._connection = memory()
+        self._connection.deserialize(image)
+
+    def connect(self) -> Connection:
+        return _Kept(self._connection, NAME)
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+class _Kept(SqliteConnection):
+    def close(self) -> None:
+        """All connections are one, which stays."""
+
+
+class DatabaseServer:
+    """The server of a run.  ``slow`` multiplies the time that everything takes."""
+
+    def __init__(self, world: World, threads: Threads) -> None:
+        self.world = world
+        self.threads = threads
+        self.rng = world.generator("database")
+        self.slow = 1.0
+        self.armed: list[Armed] = []
+        self.last_trouble = -1000.0
+        """When it last failed, or was slow."""
+        self.breaks = 0
+        """How often an operation has failed."""
+        self.committed: dict[str, int] = {}
+        """The number of the last transaction that each owner of data has committed."""
+        self.holder: SimulatedConnection | None = None
+        """Who has a transaction open."""
+        self._finishing = False
+        """The holder is gone, and what becomes of its transaction is decided later."""
+        self._transaction = 0
+        self._has_tables = False
+        self._away_until = self._silent_until = self._refuses_until = 0.0
+        self._connections: list[SimulatedConnection] = []
+        self._work_raw, self._front_raw = memory(), memory()
+        self._work, self._front = SqliteConnection(self._work_raw, NAME), SqliteConnection(self._front_raw, NAME)
+
+    # --- for connections
+
+    def connect(self, process: Process, machine: Machine | None) -> SimulatedConnection:
+        connection = SimulatedConnection(self, process, machine)
+        self.meet(connection, "connect")
+        self.threads.wait(process, self.delay())
+        if self.world.now < max(self._away_until, self._refuses_until):
+            raise self.trouble("the database takes no connection")
+        self._connections.append(connection)
+        self._wait_for_answer(connection)
+        connection.check()
+        return connection
+
+    def delay(self) -> float:
+        if self.slow > 1:
+            self.last_trouble = self.world.now
+        return self.rng.expovariate(4000) * self.slow
+
+    def trouble(self, text: str) -> DatabaseAwayError:
+        self.breaks += 1
+        self.last_trouble = self.world.now
+        return DatabaseAwayError(text)
+
+    def travel(self, connection: SimulatedConnection) -> None:
+        """A request or an answer is under way."""
+        self.threads.wait(connection.process, self.delay())
+        self._wait_for_answer(connection)
+        connection.check()
+
+    def _wait_for_answer(self, connection: SimulatedConnection) -> None:
+        silent = self._silent_until - self.world.now
+        if silent <= 0:
+            return
+        self.last_trouble = self.world.now
+        self.threads.wait(connection.process, min(silent, SILENCE_LIMIT))
+        if self.world.now < self._silent_until:
+            # The server sees that the client is gone when it can hear again.
+            self.leave(connection, "the database does not answer", self._silent_until - self.world.now)
+        self.last_trouble = self.world.now
+
+    def open_transaction(self, connection: SimulatedConnection) -> None:
+        """Wait for the transaction that is open, and begin one."""
+        begun, pause = self.world.now, 0.0005
+        while self.holder is not None:
+            if self.world.now - begun > LOCK_LIMIT:
+                raise self.trouble("the database is held up by another transaction")
+            if self.world.now - begun > HELD_UP:
+                self.last_trouble = self.world.now
+            self.threads.wait(connection.process, pause)
+            connection.check()
+            pause = min(pause * 2, 0.05)
+        self.holder = connection
+        self._finishing = False
+        self._transaction += 1
+        self._work.begin()
+        self.world.schedule(IDLE_LIMIT, self._look_whether_idle, self._transaction)
+
+    def _look_whether_idle(self, transaction: int) -> None:
+        connection = self.holder
+        if connection is None or self._transaction != transaction or self._finishing:
+            return
+        idle = self.world.now - connection.used
+        if idle < IDLE_LIMIT:
+            self.world.schedule(IDLE_LIMIT - idle, self._look_whether_idle, transaction)
+            return
+        self.world.note(f"the database ends a transaction of {connection.process.name}, in which nothing happens")
+        connection.broken = "the database has ended the idle transaction"
+        self.roll_back(connection)
+
+    def work(self, connection: SimulatedConnection) -> Connection:
+        """Where its transaction runs."""
+        assert self.holder is connection, "a statement that changes something stands outside of a transaction"
+        return self._work
+
+    @property
+    def front(self) -> Connection:
+        return self._front
+
+    def commit(self, connection: SimulatedConnection) -> None:
+        """What the open transaction has done is done for all."""
+        assert self.holder is connection
+        self._work.commit()
+        self._front.begin()
+        for function in connection.done:
+            function(self._front)
+        self._front.commit()
+        self._free(connection)
+        if self.has_tables:
+            self.committed.update(self._front.rows(table("SELECT owner, MAX(batch) FROM {session} GROUP BY owner")))  # type: ignore[arg-type]
+
+    def roll_back(self, connection: SimulatedConnection) -> None:
+        if self.holder is connection:
+            self._work.rollback()
+            self._free(connection)
+
+    def _free(self, connection: SimulatedConnection) -> None:
+        connection.done = []
+        self.holder = None
+        self._finishing = False
+
+    def leave(self, connection: SimulatedConnection, reason: str, seconds: float, commit: bool = False) -> None:
+        """A connection is lost for the client; the server notices ``seconds`` later, and then rolls back or commits."""
+        connection.broken = connection.broken or reason
+        if self.holder is not connection or self._finishing:
+            return
+        self._finishing = True
+        self.world.schedule(seconds, self._finish, connection, self._transaction, commit)
+
+    def _finish(self, connection: SimulatedConnection, transaction: int, commit: bool) -> None:
+        if self.holder is connection and self._transaction == transaction:
+            (self.commit if commit else self.roll_back)(connection)
+
+    # --- faults
+
+    def meet(self, connection: SimulatedConnection, point: str) -> None:
+        """A connection comes to an operation; raises what a fault there causes."""
+        for armed in self.armed:
+            if armed.point != point or connection.machine is None:
+                continue
+            if armed.after:
+                armed.after -= 1
+                continue
+            self.armed.remove(armed)
+            self._hit(armed, connection)
+            return
+
+    def _hit(self, armed: Armed, connection: SimulatedConnection) -> None:
+        world, machine = self.world, connection.machine
+        assert machine is not None
+        world.note(f"fault: {armed} hits {connection.process.name}")
+        self.last_trouble = world.now
+        if armed.what == "freeze":
+            self.threads.freeze(connection.process, armed.seconds)
+            return
+        # A commit that is under way may be carried out.
+        commits = armed.point == "commit" and self.rng.random() < 0.5
+        notices = self.rng.choice((0.0, self.rng.uniform(0, 0.05), armed.seconds))
+        self.leave(connection, "the connection is lost", notices, commits)
+        if armed.what in ("kill", "power"):
+            machine.killed_by_database(armed.what == "power", armed.seconds)
+            raise SimulatedCrash
+        raise self.trouble(connection.broken)
+
+    def arm(self, point: str, after: int, what: str, seconds: float) -> None:
+        """See :class:`tests.simulation.database.faults.AtOperation`."""
+        self.armed.append(Armed(point, after, what, seconds))
+
+    def go_away(self, seconds: float) -> None:
+        """The server is restarted: connections and transactions end."""
+        self._away_until = max(self._away_until, self.world.now + seconds)
+        self.last_trouble = self._away_until
+        for connection in self._connections:
+            connection.broken = connection.broken or "the database has ended the connection"
+        if self.holder is not None:
+            self.roll_back(self.holder)
+        self._connections.clear()
+
+    def fall_silent(self, seconds: float) -> None:
+        self._silent_until = max(self._silent_until, self.world.now + seconds)
+        self.last_trouble = self.world.now
+
+    def refuse(self, seconds: float) -> None:
+        """New connections are refused; those that are there go on."""
+        self._refuses_until = max(self._refuses_until, self.world.now + seconds)
+
+    def heal(self) -> None:
+        self.slow = 1.0
+        self.armed.clear()
+        self._away_until = self._silent_until = self._refuses_until = 0.0
+
+    def process_died(self, process: Process, machine: bool) -> None:
+        """Its connections end; that of a machine that is gone only when the server notices."""
+        for connection in [each for each in self._connections if each.process is process]:
+            self._connections.remove(connection)
+            seconds = self.rng.choice((0.0, self.rng.uniform(0, 0.02)))
+            if machine:
+                seconds = self.rng.choice((seconds, self.rng.uniform(0, IDLE_LIMIT)))
+            self.leave(connection, "the process is gone", seconds, connection.commits and self.rng.random() < 0.5)
+
+    def closed(self, connection: SimulatedConnection) -> None:
+        if connection in self._connections:
+            self._connections.remove(connection)
+        if not self._finishing:
+            self.roll_back(connection)
+
+    # --- what the checks look at
+
+    @property
+    def has_tables(self) -> bool:
+        self._has_tables = self._has_tables or bool(self.ask("SELECT 1 FROM sqlite_master WHERE name = '{session}'"))
+        return self._has_tables
+
+    def image(self) -> bytes:
+        """What was committed."""
+        return self._front_raw.serialize()
+
+    def ask(self, statement: str, parameters: Sequence[object] = ()) -> list[Row]:
+        """What was committed, at once."""
+        return self._front.rows(table(statement), parameters)
+
+    def owns(self, session: StoreSession) -> bool:
+        """Do the data have this owner, in this epoch?"""
+        return self.ask("SELECT owner, epoch FROM {session} WHERE session = ?", (session.number,)) == [(session.owner, session.epoch)]
+
+    def close(self) -> None:
+        self._work_raw.close()
+        self._front_raw.close()
+
+
+class ServerDatabase:
+    """See :class:`mqbroker.storage.sql.database.Database`: the server as one process sees it."""
+
+    name = NAME
+    binary = "BLOB"
+    number = "INTEGER"
+
+    def __init__(self, server: DatabaseServer, process: Process, machine: Machine | None = None) -> None:
+        self._server = server
+        self._process = process
+        self._machine = machine
+
+    def connect(self) -> Connection:
+        return self._server.connect(self._process, self._machine)
+
+
+class SimulatedConnection:
+    """See :class:`mqbroker.storage.sql.database.Connection`.  One that is ``broken`` answers no more."""
+
+    def __init__(self, server: DatabaseServer, process: Process, machine: Machine | None) -> None:
+        self._server = server
+        self.process = process
+        self.machine = machine
+        self.broken = ""
+        self.used = 0.0
+        """When the last statement was done."""
+        self.commits = False
+        """Is a commit under way?"""
+        self.done: list[Callable[[Connection], object]] = []
+        """What the open transaction has done."""
+
+    def check(self) -> None:
+        if self.broken:
+            raise self._server.trouble(self.broken)
+
+    def begin(self) -> None:
+        self._go("begin")
+        self._server.open_transaction(self)
+        self.used = self._server.world.now
+
+    def commit(self) -> None:
+        self.commits = True
+        self._go("commit")
+        self._server.commit(self)
+        self.commits = False
+        self._server.meet(self, "committed")
+        self._server.travel(self)
+
+    def rollback(self) -> None:
+        if not self.broken and self.process.alive:
+            self._server.roll_back(self)
+
+    def rows(self, statement: str, parameters: Sequence[object] = ()) -> list[Row]:
+        self._go("rows")
+        if self._server.holder is not self:
+            return self._server.front.rows(statement, parameters)
+        if statement.lstrip().startswith("SELECT"):
+            self.used = self._server.world.now
+            return self._server.work(self).rows(statement, parameters)
+        return self._do(lambda connection: connection.rows(statement, parameters))
+
+    def run(self, statement: str, parameters: Sequence[object] = ()) -> int:
+        self._go("run")
+        return self._do(lambda connection: connection.run(statement, parameters))
+
+    def run_many(self, statement: str, parameters: Iterable[Sequence[object]]) -> None:
+        every = [tuple(each) for each in parameters]
+        self._go("run")
+        self._do(lambda connection: connection.run_many(statement, every))
+
+    def _do(self, function: Callable[[Connection], T]) -> T:
+        """Change something; the commit does the same for all."""
+        result = function(self._server.work(self))
+        self.done.append(function)
+        self.used = self._server.world.now
+        return result
+
+    def close(self) -> None:
+        if self.process.alive:
+            self._server.closed(self)
+
+    def _go(self, point: str) -> None:
+        """A request goes to the server, and is about to be carried out."""
+        self.check()
+        self._server.meet(self, point)
+        self._server.travel(self)
