@@ -63,7 +63,7 @@ SMALL: dict[str, object] = {
     "mqbroker.storage.sql.rows.PIECE_ROWS": 5,
     "mqbroker.storage.sql.reader.PIECE_ROWS": 5,
     "mqbroker.storage.sql.rows.PIECES_KEPT": 3,
-    "mqbroker.storage.sql.sqlstore.ID_BLOCK": 2000,
+    "mqbroker.storage.sql.sqlstore.ID_BLOCK": 600,
     "mqbroker.ha.replication.packets.CHANGES_MAX": 3000,
     "mqbroker.server.transport.connection.REQUESTS_MAX": 2,
     "mqbroker.server.transport.connection.FLUSH_BYTES": 1500,

@@ -443,8 +443,44 @@ HOME_PLANTS = {
 }
 """Those of home brokers."""
 
+DATABASE_PLANTS = {
+    "": None,
+    "owner-not-checked": Plant(
+        "mqbroker.storage.sql.session:StoreSession.write",
+        "if connection.run(statement, (batch, self.number, self.owner, self.epoch)) != 1:",
+        "if connection.run(statement, (batch, self.number, self.owner, self.epoch)) > 1:",
+        ("acknowledges transaction",),
+    ),
+    "lost-answer-taken-for-a-failure": Plant(
+        "mqbroker.storage.sql.sqlstore:SqlStore._transaction",
+        "if again and self._session.last_batch(connection) >= batch:",
+        "if again and self._session.last_batch(connection) > batch:",
+        ("the store has failed", *LOST),
+    ),
+    "block-of-ids-given-twice": Plant(
+        "mqbroker.storage.sql.session:draw_ids",
+        "return following - count",
+        "return max(following - 2 * count, 1)",
+        ("the next id would be", "message id", "the store has failed", *WOULD_BE_LOST),
+    ),
+    "ticket-before-the-commit": Plant(
+        "mqbroker.storage.sql.sqlstore:SqlStore._submit",
+        "self._bodies.flush()",
+        "self.own.hold(ticket)\nself._bodies.flush()",
+        ("acknowledges transaction", *LOST),
+    ),
+    "bodies-stay": Plant(
+        "mqbroker.storage.sql.work:Work.run",
+        "if self.bodies:",
+        "if False:",
+        ("are left in the table of body",),
+    ),
+}
+"""Those of a broker on a database."""
+
 RUN_PLANTS = {
     **PLANTS,
+    **DATABASE_PLANTS,
     **STOP_PLANTS,
     **LATE_PLANTS,
     **CLUSTER_PLANTS,

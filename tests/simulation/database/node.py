@@ -40,8 +40,8 @@ class DatabaseNode(BrokerNode):
         """Errors of the database that are accounted for."""
         self._serves = False
         """Is the start over, in which the loop waits for the database?"""
-        self.takes = 0
-        """How often others have taken the data."""
+        self._takers: list[Process] = []
+        """Other brokers that have wanted the data."""
         super().__init__(world, network, ledger)
 
     # --- what it is made of
@@ -113,6 +113,14 @@ class DatabaseNode(BrokerNode):
         self.server_of_data.heal()
         # Starts that did not find the database have met none of it.
         self.trouble.clear()
+        for taker in self._takers:
+            taker.end()
+            self.threads.process_died(taker)
+            self.server_of_data.forget(taker)
+        self._takers.clear()
+        if self.serves and not self.server_of_data.owns(self.store._session):
+            # It would notice with its next write only.
+            self.crash(False, 0.1)
 
     @property
     def held_up_until(self) -> float:
@@ -129,8 +137,9 @@ class DatabaseNode(BrokerNode):
         """Another broker takes the data, as a start elsewhere does, and ends."""
         if not self.node_id:
             return
-        taker = Process(self.world, f"taker {self.takes}", self.generator(f"taker {self.takes}"))
-        self.takes += 1
+        name = f"taker {len(self._takers)}"
+        taker = Process(self.world, name, self.generator(name))
+        self._takers.append(taker)
         self.threads.start(taker, lambda: self._take(taker))
 
     def _take(self, taker: Process) -> None:

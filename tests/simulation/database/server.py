@@ -30,6 +30,7 @@ HELD_UP = 0.1
 SILENCE_LIMIT = 1.5
 """Seconds after which a client gives up a connection that does not answer."""
 NAME = "simulated"
+SILENT = "the database does not answer"
 
 T = TypeVar("T")
 
@@ -138,10 +139,13 @@ class DatabaseServer:
         if silent <= 0:
             return
         self.last_trouble = self.world.now
+        if connection.commits and silent > SILENCE_LIMIT and self.rng.random() < 0.5:
+            # The request has come through, and is carried out; the client does not hear of that.
+            self.leave(connection, SILENT, silent, commit=True)
         self.threads.wait(connection.process, min(silent, SILENCE_LIMIT))
         if self.world.now < self._silent_until:
             # The server sees that the client is gone when it can hear again.
-            self.leave(connection, "the database does not answer", self._silent_until - self.world.now)
+            self.leave(connection, SILENT, self._silent_until - self.world.now)
         self.last_trouble = self.world.now
 
     def open_transaction(self, connection: SimulatedConnection) -> None:
@@ -167,7 +171,7 @@ class DatabaseServer:
             return
         idle = self.world.now - connection.used
         if idle < IDLE_LIMIT:
-            self.world.schedule(IDLE_LIMIT - idle, self._look_whether_idle, transaction)
+            self.world.schedule(IDLE_LIMIT - idle + 0.01, self._look_whether_idle, transaction)
             return
         self.world.note(f"the database ends a transaction of {connection.process.name}, in which nothing happens")
         connection.broken = "the database has ended the idle transaction"
@@ -282,6 +286,13 @@ class DatabaseServer:
             if machine:
                 seconds = self.rng.choice((seconds, self.rng.uniform(0, IDLE_LIMIT)))
             self.leave(connection, "the process is gone", seconds, connection.commits and self.rng.random() < 0.5)
+
+    def forget(self, process: Process) -> None:
+        """Its connections are gone at once, and with them what they have begun."""
+        for connection in [each for each in self._connections if each.process is process]:
+            connection.broken = connection.broken or "the process is gone"
+            self._connections.remove(connection)
+            self.roll_back(connection)
 
     def closed(self, connection: SimulatedConnection) -> None:
         if connection in self._connections:
