@@ -83,6 +83,7 @@ class AdoptionTests(PagedTestCase, TestCase):
         self.rig.settle()
         self.assertEqual(self.rig.ask("SELECT COUNT(*) FROM mqbroker_body"), [(1,)])
         self.rig.kill()
+        self.rig.settle()
         self.assertEqual([self.rig.ask(f"SELECT COUNT(*) FROM mqbroker_{name}") for name in ("reference", "message", "body")], [[(0,)]] * 3)
 
     def test_a_branch_that_is_committed_later_is_not_read_from_the_pages_as_well(self) -> None:
