@@ -78,7 +78,7 @@ class Homes:
         answers = {"matchProperties": agreement.answer, "reload": self._reloading.here}
         self.shared = SharedDefinitions(server, settings, peers, registrar, kept, lambda: new_uuid(runtime), server.store.fence, answers)
         self._turn = server.turn
-        self.delivery = Delivery(server.messaging, self.links, server.node_id, runtime, settings)
+        self.delivery = Delivery(server.messaging, self.links, server.node_id, runtime, settings, self.shared.lives)
         self.loads = HomeLoads(self.links, lambda node_id: sum(1 for _ in self.delivery.remote_consumers(node_id)))
         coordination = self.delivery.coordination
         self._hide = server.gauges.register(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tests.simulation.cluster.ledger import ClusterLedger
 from tests.simulation.model import DRAIN, Receipt
 
@@ -9,11 +11,24 @@ from tests.simulation.model import DRAIN, Receipt
 class HomeLedger(ClusterLedger):
     """A message has the id of its home there, and another one at each broker that consumes it, which nobody keeps.
 
-    A home that could not be told yet that a subscription was deleted has it still, and gives its messages to the next one of that name.
+    ``has_record``: there is a master.  Where there is none, a home that was not linked when a subscription was deleted has it still, and
+    gives its messages to the next one of that name.
     """
 
-    def __init__(self) -> None:
-        super().__init__(several_hops=True)
+    def __init__(self, has_record: bool) -> None:
+        super().__init__(several_hops=not has_record)
+        self.taken_back: dict[tuple[str, int], float] = {}
+        """When a home took back what a consumer had been given, by the broker of the consumer and the id of the message there."""
+
+    def receive(self, receipt: Receipt) -> str | None:
+        """What a broker has sent to a client whose connection fails it sends once more when the client is back (as CORE demands).
+
+        The message may be another one's by then.  It is judged by the time at which it was given to the client.
+        """
+        given_until = self.taken_back.get((self.homes.get(receipt.who, ""), receipt.message_id))
+        if given_until is not None and receipt.sent > given_until:
+            receipt = replace(receipt, sent=given_until)
+        return super().receive(receipt)
 
     def home_of(self, receipt: Receipt) -> str:
         """The broker that has stored the message under this id, if the receiver is there."""

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from mqbroker.cluster.links.outgoing import node_id_bytes
 from mqbroker.imq.delivery.coordination import BRANCH_FORMAT
+from mqbroker.imq.delivery.remote_consumer import RemoteConsumer
 from mqbroker.messaging.queues.queue import Queue
 from mqbroker.node.homes import Homes
 from tests.simulation.cluster.node import ClusterNode
+from tests.simulation.imq.ledger import HomeLedger
+from tests.simulation.world import Process
 
 OWN = "imq."
 """Beginning of the queues for answers of other members."""
@@ -19,6 +22,31 @@ class HomeNode(ClusterNode):
     def homes(self) -> Homes:
         assert self.clustering is not None and self.clustering.homes is not None
         return self.clustering.homes
+
+    def became_active(self, process: Process) -> None:
+        super().became_active(process)
+        self._watch_losses()
+
+    def _watch_losses(self) -> None:
+        """Notice what consumers have been given when its home takes it back."""
+        delivery, ledger = self.homes.delivery, self.cluster_ledger
+        assert isinstance(ledger, HomeLedger)
+        open_consumer = delivery.open_consumer
+
+        def watched(remote: RemoteConsumer) -> None:
+            lose = remote.lose
+
+            def losing() -> None:
+                waiting = set(remote.waiting)
+                given = [reference for reference in remote.unsettled.values() if reference not in waiting]
+                for reference in given:
+                    ledger.taken_back[self.name, reference.message.message_id] = self.world.now
+                lose()
+
+            remote.lose = losing  # type: ignore[method-assign]
+            open_consumer(remote)
+
+        delivery.open_consumer = watched  # type: ignore[method-assign]
 
     @property
     def held_up_until(self) -> float:

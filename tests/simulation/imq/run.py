@@ -33,7 +33,7 @@ class HomeSimulation(ClusterSimulation):
         super().__init__(seed, plan or HomePlan.draw(random.Random(f"{seed}/home plan")), schedule, node_class=HomeNode)
 
     def _make_ledger(self) -> ClusterLedger:
-        return HomeLedger()
+        return HomeLedger(self.plan.master is not None)
 
     def _make_copies(self) -> Copies:
         return HomeCopies(self.world, self.ledger, self.nodes)
@@ -60,7 +60,7 @@ class HomeSimulation(ClusterSimulation):
         rng = self.world.generator("collectors")
         live: list[HomeNode] = [node for node in self.nodes if not node.away]
         names = dict.fromkeys((*self.plan.queue_names, *(each.queue for each in self.ledger.subscriptions.values())))
-        chosen = {name: at for name in names if name in (at := rng.choice(live)).messaging.core.queues}
+        chosen = {name: at for name in names if (at := self._drainer(name, rng.choice(live), live)) is not None}
         drains = [Drain(Place(self, node), [name for name, at in chosen.items() if at is node], False) for node in live]
         for drain in drains:
             drain.start()
@@ -81,6 +81,11 @@ class HomeSimulation(ClusterSimulation):
         for drain in drains:
             drain.stop = True
         return self._all_end(drains)
+
+    def _drainer(self, name: str, at: HomeNode, live: list[HomeNode]) -> HomeNode | None:
+        """Who consumes a queue.  Without a record a broker that was not linked keeps a subscription whose end it has not heard of."""
+        places = live if self.plan.master is None else [at]
+        return next((node for node in (at, *places) if name in node.messaging.core.queues), None)
 
     # --- who works in it
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
@@ -36,6 +37,16 @@ class _Runtime(MemoryRuntime):
         self._random = number << 32
 
 
+class Heard:
+    """What members have heard of (:class:`mqbroker.imq.delivery.home.QueueLives`): everything, but for the queues in ``unheard``."""
+
+    def __init__(self) -> None:
+        self.unheard: set[str] = set()
+
+    def ask(self, home: str, queue: str, answered: Callable[[bool], object]) -> None:
+        answered(queue not in self.unheard)
+
+
 class Broker:
     """One member."""
 
@@ -49,7 +60,8 @@ class Broker:
         )
         self.links = HomeLinks()
         self.runtime = _Runtime(cluster.clock, number)
-        self.delivery = Delivery(self.world.messaging, self.links, self.store.node_id, self.runtime, settings)
+        self.heard = Heard()
+        self.delivery = Delivery(self.world.messaging, self.links, self.store.node_id, self.runtime, settings, self.heard)
         self.members: dict[int, HomeMember] = {}
         self.connections: dict[int, MemoryLink] = {}
 

@@ -34,7 +34,7 @@ class Application:
 
     ``configured`` are the names of addresses and queues that the files of this broker define: they are not removed, but put on record.
     ``settings`` are the settings of addresses that management has made, as texts by their matches; ``warn`` takes a sentence about what
-    cannot be as the record says.
+    cannot be as the record says, ``made`` the name of a queue that was made because the record says so.
     """
 
     def __init__(
@@ -43,6 +43,7 @@ class Application:
         configured: Collection[str],
         settings: Mapping[str, str],
         warn: Callable[[str], object],
+        made: Callable[[str], object],
     ) -> None:
         self._core = messaging.core
         self._administration = messaging.administration
@@ -50,6 +51,7 @@ class Application:
         self._configured = configured
         self._settings = dict(settings)
         self._warn = warn
+        self._made = made
 
     # --- one change
 
@@ -114,15 +116,19 @@ class Application:
     def _put_queue(self, definition: QueueDefinition) -> None:
         existing = self._core.queues.get(definition.name)
         if existing is None:
-            self._administration.define_queue(definition)
+            self._define_queue(definition)
             return
         update = queue_update(existing.definition, definition)
         if update.replaced:
             self._warn(f"the queue {definition.name} is made anew, without its messages: the change record defines it differently")
             self._administration.delete_queue(existing, remove_consumers=True, keep_address=True)
-            self._administration.define_queue(definition)
+            self._define_queue(definition)
         elif update.changes:
             self._administration.update_queue(existing, **update.changes)
+
+    def _define_queue(self, definition: QueueDefinition) -> None:
+        self._administration.define_queue(definition)
+        self._made(definition.name)
 
     # --- everything
 

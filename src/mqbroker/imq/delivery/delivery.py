@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from mqbroker.cluster.links.outgoing import node_id_bytes
 from mqbroker.imq.delivery.contents import Contents
 from mqbroker.imq.delivery.coordination import Coordination
-from mqbroker.imq.delivery.home import Home, Runner
+from mqbroker.imq.delivery.home import Home, QueueLives, Runner
 from mqbroker.imq.delivery.remote_consumer import RemoteConsumer, by_consumer
 from mqbroker.imq.delivery.remote_queue import RemoteQueue
 from mqbroker.messaging.queues.references import Reference, RemoteReference
@@ -38,10 +37,8 @@ class _Confirming:
         self._release = release
         self._unanswered = count
 
-    def answered(self, remotes: Sequence[RemoteConsumer], failure: MQError | None) -> None:
+    def answered(self, failure: MQError | None) -> None:
         """A home has stored what it was told, or cannot say so."""
-        if failure is None and any(remote.lost for remote in remotes):
-            failure = _not_stored(remotes[0])
         self.failure = self.failure or failure
         self._unanswered -= 1
         if not self._unanswered:
@@ -51,10 +48,12 @@ class _Confirming:
 class Delivery:
     """Implements :class:`~mqbroker.messaging.queues.elsewhere.Elsewhere`.
 
-    ``links`` tells of the members.  ``node_id`` is this broker's.
+    ``links`` tells of the members.  ``node_id`` is this broker's; ``lives`` knows what members have heard of.
     """
 
-    def __init__(self, messaging: Messaging, links: HomeLinks, node_id: str, runner: Runner, settings: HomeCluster) -> None:
+    def __init__(
+        self, messaging: Messaging, links: HomeLinks, node_id: str, runner: Runner, settings: HomeCluster, lives: QueueLives
+    ) -> None:
         core = messaging.core
         self.homes: dict[str, Home] = {}
         """By node id: the linked members in whose sessions consumers can be opened."""
@@ -62,6 +61,7 @@ class Delivery:
         self._node_id = node_id
         self._runner = runner
         self._settings = settings
+        self._lives = lives
         self._opening: dict[str, Home] = {}
         self._queues: dict[Queue, RemoteQueue] = {}
         self._timer: Cancellable | None = None
@@ -98,7 +98,8 @@ class Delivery:
     # --- links
 
     def _linked(self, member: LinkedMember) -> None:
-        home = Home(member, self._node_id, self._runner, self._core.clock, self._core.turn, self._ready, _is_made_by_consumers)
+        core = self._core
+        home = Home(member, self._node_id, self._runner, core.clock, core.turn, self._ready, _is_made_by_consumers, self._lives)
         self._opening[member.node_id] = home
         home.open()
 
@@ -197,17 +198,18 @@ class Delivery:
         remote, others = _split(references)
         if not remote:
             return references, None
-        by_home: dict[str, list[RemoteConsumer]] = {}
+        untold: dict[str, RemoteConsumer | None] = {}
+        """By home: a remote consumer that cannot tell it any more."""
         for consumer, mine in by_consumer(remote).items():
-            by_home.setdefault(consumer.home, []).append(consumer)
-            consumer.acknowledge(mine)
-        confirming = _Confirming(context.hold(), len(by_home))
-        for node_id, consumers in by_home.items():
+            told = consumer.acknowledge(mine)
+            untold[consumer.home] = untold.get(consumer.home) or (None if told else consumer)
+        confirming = _Confirming(context.hold(), len(untold))
+        for node_id, consumer in untold.items():
             home = self.homes.get(node_id)
-            if home is None or any(consumer.lost for consumer in consumers):
-                confirming.answered(consumers, _not_stored(consumers[0]))
+            if consumer is None and home is not None:
+                home.when_stored(confirming.answered)
             else:
-                home.when_stored(partial(confirming.answered, consumers))
+                confirming.answered(_not_stored(references[0]))
         return others, confirming
 
     def give_back(self, references: Sequence[Reference], *, counted: bool) -> Sequence[Reference]:
@@ -269,8 +271,8 @@ def _is_made_by_consumers(definition: QueueDefinition) -> bool:
     return definition.auto_created or definition.temporary or definition.transient
 
 
-def _not_stored(remote: RemoteConsumer) -> MQError:
+def _not_stored(reference: Reference) -> MQError:
     return IllegalStateError(
-        f"the home of a message of queue {remote.owner.queue.name} has not confirmed the acknowledgement: the link to it was lost, "
+        f"the home of a message of queue {reference.queue.name} has not confirmed the acknowledgement: the link to it was lost, "
         "and the message is delivered again"
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from twisted.logger import Logger
@@ -54,6 +55,13 @@ class Runner(Protocol):
     def spawn(self, coroutine: Coroutine[Any, Any, Any]) -> Any: ...
 
 
+class QueueLives(Protocol):
+    """A queue may have been deleted and made anew; a member that has not heard of that has its former life under the same name."""
+
+    def ask(self, home: str, queue: str, answered: Callable[[bool], object]) -> None:
+        """Has the member ``home`` (node id) heard of the queue as it is here?  ``answered`` is called at once, or later, inside a turn."""
+
+
 class Home:
     """``node_id`` is this broker's.  ``ready(home)`` is called when consumers can be opened; ``create_missing`` says of a definition
     whether the queue is made at a home that does not have it."""
@@ -67,6 +75,7 @@ class Home:
         turn: Turn,
         ready: Callable[[Home], object],
         create_missing: Callable[[QueueDefinition], bool],
+        lives: QueueLives,
     ) -> None:
         self.member = member
         self.node_id = member.node_id
@@ -77,6 +86,7 @@ class Home:
         self._turn = turn
         self._ready = ready
         self._create_missing = create_missing
+        self._lives = lives
         self._consuming: Session | None = None
         self._asking: Session | None = None
         self._requests: deque[Callable[[], Coroutine[Any, Any, None]]] = deque()
@@ -116,7 +126,14 @@ class Home:
     # --- consumers
 
     def open_consumer(self, remote: RemoteConsumer) -> None:
-        self._request(lambda: self._open_consumer(remote))
+        """A home that still has a former life of the queue would give the messages of that one."""
+        self._lives.ask(self.node_id, remote.owner.queue.name, partial(self._heard, remote))
+
+    def _heard(self, remote: RemoteConsumer, heard: bool) -> None:
+        if heard:
+            self._request(lambda: self._open_consumer(remote))
+        elif not self.lost and not remote.lost:
+            self._not_yet(remote, "it has not heard of the queue as it is here")
 
     def close_consumer(self, remote: RemoteConsumer) -> None:
         encoded = remote.encoded
@@ -157,11 +174,7 @@ class Home:
                 encoded = await self._consuming.create_encoded_consumer(queue.name, remote.filter_string, remote)
         except MQError as error:
             if not self.lost and not remote.lost:
-                log.debug(
-                    "no consumer of queue {queue} at {home} yet: {reason}", queue=queue.name, home=self.member.name, reason=str(error)
-                )
-                self._turn.run(remote.answer)
-                self._clock.call_later(RETRY_SECONDS, self._try_again, remote)
+                self._not_yet(remote, str(error))
             return
         if remote.lost:
             if not self.lost:
@@ -172,6 +185,12 @@ class Home:
     def _opened(self, remote: RemoteConsumer, encoded: EncodedConsumer) -> None:
         remote.opened(encoded)
         self._turn.mark_queue(remote.owner.queue)
+
+    def _not_yet(self, remote: RemoteConsumer, reason: str) -> None:
+        queue, home = remote.owner.queue.name, self.member.name
+        log.debug("no consumer of queue {queue} at {home} yet: {reason}", queue=queue, home=home, reason=reason)
+        self._turn.run(remote.answer)
+        self._clock.call_later(RETRY_SECONDS, self._turn.run, self._try_again, remote)
 
     def _try_again(self, remote: RemoteConsumer) -> None:
         if not self.lost and not remote.lost:

@@ -237,11 +237,11 @@ class RemoteConsumer:
 
     # --- settling
 
-    def acknowledge(self, references: Sequence[RemoteReference]) -> None:
-        """The messages are done with."""
+    def acknowledge(self, references: Sequence[RemoteReference]) -> bool:
+        """The messages are done with.  False: the home cannot be told, since it has taken them back."""
         consumer = self._consumer
         if consumer is None:
-            return
+            return False
         last = self._in_order(references)
         if last is None:
             consumer.acknowledge([reference.home_id for reference in references])
@@ -249,6 +249,7 @@ class RemoteConsumer:
             consumer.acknowledge_until(last)
         self._forget(references)
         self._close_if_done()
+        return True
 
     def take_over(self, references: Sequence[RemoteReference]) -> Callable[[], None]:
         """A transaction that is about to be prepared has them.  Returns the function that acknowledges them."""

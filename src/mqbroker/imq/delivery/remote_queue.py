@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from heapq import merge
 from typing import Protocol
 
 from mqbroker.imq.delivery.contents import Contents
@@ -54,6 +55,11 @@ class _Filtered:
             if reference is not None and (best is None or _before(reference, best[1])):
                 best = remote, reference
         return best
+
+    def in_turn(self) -> Iterator[tuple[RemoteConsumer, RemoteReference]]:
+        """What waits now, of all homes: that of each home is in order already."""
+        waiting = [[(*_turn(reference), remote, reference) for reference in remote.waiting] for remote in self.remotes.values()]
+        return ((remote, reference) for _, _, remote, reference in merge(*waiting))
 
 
 class _Rest:
@@ -226,16 +232,18 @@ class RemoteQueue:
                 own = None if behind_own else queue.references.head()
                 if own is not None and _before(own, found[1]):
                     break
-                if not (self._hand_over(filtered, *found) or self._pass_over(filtered)):
+                if not self._hand_over(filtered, *found):
+                    self._pass_over(filtered)
                     break
 
-    def _pass_over(self, filtered: _Filtered) -> bool:
-        """The first message belongs to a group whose consumer is busy: give a later one.  Returns whether there was one."""
-        if self.queue.definition.exclusive or not filtered.takers.ready:
-            return False
-        candidates = [(remote, reference) for remote in filtered.remotes.values() for reference in remote.waiting]
-        candidates.sort(key=lambda entry: (-entry[1].priority, entry[1].message.message_id))
-        return any(self._hand_over(filtered, *candidate) for candidate in candidates)
+    def _pass_over(self, filtered: _Filtered) -> None:
+        """The first message belongs to a group whose consumer is busy: give later ones, looking at each once."""
+        if self.queue.definition.exclusive:
+            return
+        for remote, reference in filtered.in_turn():
+            if not filtered.takers.ready:
+                return
+            self._hand_over(filtered, remote, reference)
 
     def _hand_over(self, filtered: _Filtered, remote: RemoteConsumer, reference: RemoteReference) -> bool:
         """Give the message to a consumer, if one may have it now."""
@@ -288,4 +296,9 @@ class RemoteQueue:
 
 def _before(first: Reference, second: Reference) -> bool:
     """Is ``first`` in turn before ``second``?  Ids of this broker ascend as messages come, wherever they come from."""
-    return (-first.priority, first.message.message_id) < (-second.priority, second.message.message_id)
+    return _turn(first) < _turn(second)
+
+
+def _turn(reference: Reference) -> tuple[int, int]:
+    """Sorts messages by their turn; each has another one."""
+    return -reference.priority, reference.message.message_id

@@ -226,7 +226,7 @@ class Follower:
     def _take_all(self, changes: list[Recorded], master: str) -> None:
         record = ChangeRecord.load(changes)
         unrecorded = self._application.apply_all(record)
-        self._standing.follow(record.generation, record.last, master)
+        self._standing.follow(record.generation, record.former, record.last, master)
         if self._own.record is not None:
             self._own.replace(None)
         log.info("the change record of {master} was taken over: {count} definitions", master=master, count=len(record))

@@ -59,7 +59,7 @@ class Keeping:
             self.catch_up()
             return []
         unrecorded = [] if begun else self._application.apply_all(record)
-        self._standing.follow(record.generation, record.last, self._place)
+        self._standing.follow(record.generation, record.former, record.last, self._place)
         return unrecorded
 
     def end(self) -> None:

@@ -22,6 +22,7 @@ from mqbroker.imq.record.changes import Definition, definition_of, wish_of
 from mqbroker.imq.record.codec import wish_from, wish_values
 from mqbroker.messaging.administration.registrar import Change
 from mqbroker.messaging.ports import Cancellable
+from mqbroker.messaging.queues.definitions import QueueDefinition
 from mqclient.errors import MQError
 from mqclient.management import ManagementError
 
@@ -197,10 +198,15 @@ class Recording:
         if self.mastership is None:
             for peer in self._peers.by_id.values():
                 peer.ask("change", self.place, wish_values(wish_of(change))).addErrback(self._not_told, peer)
-        elif position == self.standing.position + 1:
+            return
+        if change.action == "create" and isinstance(change.definition, QueueDefinition):
+            self.standing.made(change.definition.name)
+        if position == self.standing.position + 1:
             self.standing.note(position)
             if self.is_master:
                 self.tell_when_stored()
+        else:
+            self.standing.keep()
 
     def tell_when_stored(self) -> None:
         """Tell the others what this master has put on record, once it is durable."""
@@ -213,10 +219,11 @@ class Recording:
 
     # --- what other members tell
 
-    def answer_record_has(self, generation: Any, position: Any) -> None:
-        """The record has come to ``position``."""
+    def answer_record_has(self, generation: Any, position: Any) -> bool:
+        """The record has come to ``position``.  Returns whether everything up to there is done here."""
         if self.state == states.running.name and (generation != self.standing.generation or int(position) > self.standing.position):
             self._follower.behind(int(position) if generation == self.standing.generation else self.standing.position + 1)
+        return self.standing.has(str(generation), int(position))
 
     def answer_change(self, place: Any, wish: Any) -> None:
         """A member of a cluster without a record has made a change."""

@@ -16,6 +16,7 @@ from mqbroker.imq.links.operations import Answers, MemberOperations
 from mqbroker.imq.links.requests import Peers
 from mqbroker.imq.master.backups import Backups
 from mqbroker.imq.master.change_of_master import ChangeOfMaster
+from mqbroker.imq.master.lives import Lives
 from mqbroker.imq.master.own_record import OwnRecord
 from mqbroker.imq.master.recording import Recording
 from mqbroker.imq.master.standing import Mastership, Standing
@@ -51,12 +52,14 @@ class SharedDefinitions:
         addresses = server.configuration.addresses
         configured = {each.name for each in addresses} | {queue.name for each in addresses for queue in each.queues}
         settings = {match: text for (kind, match), text in kept.items() if kind == KEPT_ADDRESS_SETTING_KIND}
-        application = Application(messaging, configured, settings, lambda text: log.warn("{text}", text=text))
+        standing = Standing(store, kept)
+        application = Application(messaging, configured, settings, lambda text: log.warn("{text}", text=text), standing.made)
         own = OwnRecord(store, clock, cluster.address, new_id, kept)
         mastership = None if cluster.master is None else Mastership(store, kept, cluster.master)
         self._server = server
         self._registrar = registrar
-        self.recording = Recording(server, cluster, peers, application, Standing(store, kept), mastership, own, registrar.deploy, leave)
+        self.recording = Recording(server, cluster, peers, application, standing, mastership, own, registrar.deploy, leave)
+        self.lives = Lives(standing, peers, messaging.core.queue_deleted)
         self.change_of_master = ChangeOfMaster(server, cluster, peers, self.recording, own, new_id)
         self.backups = Backups(self.recording, own, clock, new_id)
         self.reservations = Reservations(peers, server.node_id, cluster.address, clock, turn, cluster.lock_timeout_s, self._expel)

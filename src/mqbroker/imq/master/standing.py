@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mqbroker.messaging.ports import Store
@@ -12,10 +12,16 @@ KIND = "imq-record"
 """The kind of these settings in the store."""
 
 
+LIVES_KEPT = 32
+"""Queues whose positions are in the store: those that were made last."""
+
+
 class Standing:
     """``generation`` (None: no record yet), ``position`` and ``master`` (host:port) of what this broker has applied, kept in the store.
 
-    Everything up to the position is done when it is noted; what was done after it is done again after a crash.
+    Everything up to the position is done when it is noted; what was done after it is done again after a crash.  ``former`` are the records
+    that this one has come from.  ``lives`` tells of queues that were made by the record, or with it, at which position of which
+    generation that was; of queues that have been there for long it says nothing.
     """
 
     def __init__(self, store: Store, settings: Mapping[tuple[str, str], str]) -> None:
@@ -24,6 +30,23 @@ class Standing:
         self.generation: str | None = kept.get("generation")
         self.position: int = kept.get("position", 0)
         self.master: str | None = kept.get("master")
+        self.former: tuple[str, ...] = tuple(kept.get("former", ()))
+        self.lives: dict[str, tuple[str, int]] = {name: (life[0], life[1]) for name, life in kept.get("lives", {}).items()}
+        self._made: list[str] = []
+        """Queues whose position is not noted yet."""
+
+    def has(self, generation: str, position: int) -> bool:
+        """Is everything done up to ``position`` of that record, or of one that has come from it?"""
+        return generation in self.former or (generation == self.generation and position <= self.position)
+
+    def made(self, queue: str) -> None:
+        """A queue was made as the record says; :meth:`keep` is to follow in the same turn."""
+        self._made.append(queue)
+
+    def ended(self, queue: str) -> None:
+        """The queue is deleted."""
+        self.lives.pop(queue, None)
+        self._made = [name for name in self._made if name != queue]
 
     def advance(self, position: int) -> None:
         """Everything up to ``position`` is done; :meth:`keep` is to follow in the same turn."""
@@ -34,19 +57,31 @@ class Standing:
         self.position = position
         self.keep()
 
-    def follow(self, generation: str, position: int, master: str) -> None:
+    def follow(self, generation: str, former: Sequence[str], position: int, master: str) -> None:
         """Everything of a record is done up to ``position``."""
-        self.generation, self.position, self.master = generation, position, master
+        self.generation, self.former, self.position, self.master = generation, tuple(former), position, master
         self.keep()
 
     def forget(self) -> None:
         """The definitions here are not those of the record any more: take over everything again."""
-        self.generation, self.position = None, 0
+        self.generation, self.position, self.former = None, 0, ()
+        self.lives.clear()
         self.keep()
 
     def keep(self) -> None:
+        made, self._made = self._made, []
+        if self.generation is not None:
+            for queue in made:
+                self.lives.pop(queue, None)
+                self.lives[queue] = self.generation, self.position
         batch = self._store.begin()
-        values = {"generation": self.generation, "position": self.position, "master": self.master}
+        values = {
+            "generation": self.generation,
+            "position": self.position,
+            "master": self.master,
+            "former": self.former,
+            "lives": dict(list(self.lives.items())[-LIVES_KEPT:]),
+        }
         batch.put_setting(KIND, "standing", json.dumps(values))
         self._store.commit(batch)
 

@@ -27,7 +27,8 @@ class ApplicationCase(SynchronousTestCase):
         self.world = World(store=KeptStore("node"))
         self.core = self.world.messaging.core
         self.warned: list[str] = []
-        self.application = Application(self.world.messaging, {"mine"}, {}, self.warned.append)
+        self.made: list[str] = []
+        self.application = Application(self.world.messaging, {"mine"}, {}, self.warned.append, self.made.append)
 
     def apply(self, definition: Definition, action: str = "create") -> None:
         wish = wish_of(Change(action, definition))  # type: ignore[arg-type]
@@ -46,7 +47,7 @@ class OneTests(ApplicationCase):
             for definition in (ADDRESS, QUEUE, DIVERT, SETTINGS):
                 self.apply(definition)
         self.assertEqual(self.core.addresses["a"].routing_types, frozenset((ANYCAST,)))
-        self.assertEqual(self.core.queues["q"].definition, QUEUE)
+        self.assertEqual((self.core.queues["q"].definition, self.made), (QUEUE, ["q"]))
         divert = self.world.messaging.diverts.find("d")
         self.assertEqual(divert and divert.configuration, DIVERT)
         self.assertEqual(self.core.settings_of("q").max_delivery_attempts, 3)

@@ -95,7 +95,7 @@ class WalkTests(SynchronousTestCase):
         session.create_queue("early")
         self.patch(self.b.core, "elsewhere", None)
         session.consume("early")
-        Delivery(self.b.world.messaging, HomeLinks(), self.b.store.node_id, self.b.runtime, HomeCluster((), None, ""))
+        Delivery(self.b.world.messaging, HomeLinks(), self.b.store.node_id, self.b.runtime, HomeCluster((), None, ""), self.b.heard)
         self.assertIsNotNone(self.b.world.queue("early").elsewhere)
 
     def test_who_does_not_wait_for_a_message_gets_one_that_another_home_has(self) -> None:

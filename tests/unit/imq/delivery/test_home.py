@@ -45,6 +45,19 @@ class ConfirmedTests(HomeAndConsumer):
         self.cluster.stir()
         self.assertEqual([type(each) for each in self.consumer_session.take()], [wire.NullResponse, wire.NullResponse])
 
+    def test_a_consumer_that_is_closed_behind_them_does_not_matter(self) -> None:
+        """A client need not wait for an answer before it closes its consumer, the last one here."""
+        self.acknowledge(0)
+        self.acknowledge(1)
+        self.consumer_session.send(wire.ConsumerClose(0))
+        self.cluster.stir()
+        self.assertEqual((self.b.remotes, self.consumer_session.take()), ([], []))
+        for _ in range(4):
+            self.a.store.sync()
+            self.cluster.stir()
+        self.assertEqual([type(each) for each in self.consumer_session.take()], 3 * [wire.NullResponse])
+        self.assertEqual(self.a.count(), 0)
+
     def test_a_link_that_is_lost_meanwhile_is_told(self) -> None:
         self.acknowledge(0)
         self.cluster.stir()
@@ -114,6 +127,31 @@ class TopicTests(HomeAndConsumer):
                 administration.delete_queue(broker.world.queue("client.sub"), remove_consumers=True)
                 self.cluster.stir()
             self.assertEqual(len(home.contents), 0, at_home)
+
+    def test_nothing_comes_from_a_home_that_has_not_heard_of_the_queue(self) -> None:
+        """It may have a former queue of that name."""
+        for broker in (self.a, self.b):
+            broker.session().create_queue("client.sub", "topic", routing_type=0)
+        self.publish(b"old", address="topic", routing_type=0)
+        self.b.heard.unheard.add("client.sub")
+        subscriber = self.consumer(queue="client.sub")
+        self.cluster.advance(1.5)
+        self.assertEqual((subscriber.received(), self.a.world.queue("client.sub").consumer_count), ([], 0))
+        self.a.world.messaging.administration.delete_queue(self.a.world.queue("client.sub"))
+        self.sender.create_queue("client.sub", "topic", routing_type=0)
+        self.b.heard.unheard.clear()
+        self.publish(b"new", address="topic", routing_type=0)
+        self.cluster.advance(1)
+        self.assertEqual(subscriber.bodies(), [b"new"])
+
+    def test_who_does_not_wait_is_not_held_up_by_it(self) -> None:
+        self.b.heard.unheard.add("q")
+        consumer = self.consumer()
+        consumer.send(wire.ForceConsumerDelivery(0, 7))
+        self.assertEqual([each.delivery_count for each in consumer.received()], [0])
+        self.cluster.cut(2, 1)
+        self.cluster.advance(1.5)
+        self.assertEqual(self.b.remotes, [])
 
     def test_an_auto_created_queue_is_made_where_its_consumers_look_for_it(self) -> None:
         session = self.b.session()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mqbroker.imq.delivery import remote_consumer
+from mqbroker.imq.delivery import remote_consumer, remote_queue
 from mqbroker.imq.delivery.remote_queue import HELD_SECONDS
 from mqclient.wire import packets as wire
 from mqclient.wire.message import KEY_GROUP_ID
@@ -44,6 +44,20 @@ class FilterTests(HomeAndConsumer):
         for number in range(6):
             self.publish(b"%d" % number, properties={KEY_GROUP_ID: (STRING, f"g{number % 2}")})
         self.assertEqual((first.bodies(), second.bodies()), ([b"0", b"2", b"4"], [b"1", b"3", b"5"]))
+
+    def test_what_waits_behind_a_busy_group_is_looked_at_once(self) -> None:
+        """However much of it others take meanwhile."""
+        busy = self.consumer(credits=1)
+        self.publish(*(b"mine" for _ in range(5)), properties={KEY_GROUP_ID: (STRING, "g")})
+        other = self.consumer(credits=1_000_000)
+        looked: list[int] = []
+        merge = remote_queue.merge
+        self.patch(remote_queue, "merge", lambda *waiting: looked.append(sum(map(len, waiting))) or merge(*waiting))
+        for number in range(3):
+            self.sender.publish(b"%d" % number)
+        self.cluster.stir()
+        self.assertEqual((busy.bodies(), other.bodies()), ([b"mine"], [b"0", b"1", b"2"]))
+        self.assertLessEqual(len(looked), 3)
 
     def test_browsers_and_figures_here_show_what_is_stored_here(self) -> None:
         self.publish(b"1")

@@ -13,13 +13,30 @@ class StandingTests(SynchronousTestCase):
         store = KeptStore("node")
         standing = Standing(store, {})
         self.assertEqual((standing.generation, standing.position, standing.master), (None, 0, None))
-        standing.follow("g", 4, ONE)
+        standing.follow("g", ("f",), 4, ONE)
         standing.note(5)
         standing.advance(6)
         again = Standing(store, store.settings)
         self.assertEqual((again.generation, again.position, again.master), ("g", 5, ONE))
         standing.keep()
         self.assertEqual(Standing(store, store.settings).position, 6)
+
+    def test_what_was_made_has_the_position_that_is_noted_next(self) -> None:
+        store = KeptStore("node")
+        standing = Standing(store, {})
+        standing.follow("g", (), 4, ONE)
+        standing.made("q")
+        standing.made("r")
+        standing.ended("r")
+        standing.note(5)
+        self.assertEqual(Standing(store, store.settings).lives, {"q": ("g", 5)})
+        standing.forget()
+        self.assertEqual(Standing(store, store.settings).lives, {})
+
+    def test_it_has_everything_of_the_records_before(self) -> None:
+        standing = Standing(KeptStore("node"), {})
+        standing.follow("g", ("f",), 4, ONE)
+        self.assertEqual([standing.has(*each) for each in (("g", 4), ("g", 5), ("f", 100), ("h", 1))], [True, False, True, False])
 
 
 class MastershipTests(SynchronousTestCase):
