@@ -39,6 +39,23 @@ class AdoptionTests(PagedTestCase, TestCase):
         self.assertEqual((found.message_id, reference.queue_id, reference.scheduled), (message.message_id, self.queue_id, 10**15))
         self.assertEqual((self.folder.remaining(self.queue_id), self.reader.read()), (0, None))
 
+    def test_another_queue_has_such_a_message_in_its_order(self) -> None:
+        """One queue delivers it again after a while; for the other one it is a message like all others."""
+        store = self.rig.store
+        later = store.next_id()
+        batch = store.begin()
+        batch.put_queue(QueueRecord(later, "later", "a", 0))
+        messages = [make_message(store, str(number).encode()) for number in range(2)]
+        batch.add_messages(messages, [self.queue_id, later])
+        batch.schedule(later, messages[1], 10**15)
+        store.commit(batch)
+        recovered = self.rig.restart()
+        self.begin()
+        [(found, [reference])] = recovered.messages
+        self.assertEqual((found.message_id, reference.queue_id), (messages[1].message_id, later))
+        self.assertEqual([body_of(entry.message) for entry in self.reader.read() or ()], [b"0", b"1"])
+        self.assertEqual([body_of(entry.message) for entry in self.folder.reader(later).read() or ()], [b"0"])
+
     def test_last_value_queues_and_rings_come_into_memory(self) -> None:
         """There newer messages remove older ones; other queues of the address have theirs as pages, in their order."""
         store = self.rig.store
