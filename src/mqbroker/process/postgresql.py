@@ -93,6 +93,11 @@ class PostgresqlConnection:
     def begin(self) -> None:
         self.run("BEGIN")
 
+    def begin_reading(self) -> None:
+        self.run("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        # Somebody may read the output of a command page by page.
+        self.run("SET LOCAL idle_in_transaction_session_timeout = 0")
+
     def commit(self) -> None:
         self.run("COMMIT")
         if self._after_commit is not None:

@@ -43,6 +43,10 @@ class SqliteConnection:
         with _errors(self._name):
             self._connection.execute("BEGIN IMMEDIATE")
 
+    def begin_reading(self) -> None:
+        with _errors(self._name):
+            self._connection.execute("BEGIN")
+
     def commit(self) -> None:
         with _errors(self._name):
             self._connection.execute("COMMIT")

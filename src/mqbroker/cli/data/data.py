@@ -43,6 +43,24 @@ data_options = together(
     folder_options,
     click.option("--f", "ignore_lock", is_flag=True, help="Read the folder even while a broker uses it. The result may be inconsistent."),
 )
+database_options = together(
+    click.option("--jdbc", is_flag=True, help="The data are in a database: in the one of broker.xml, or of --jdbc-connection-url."),
+    click.option(
+        "--jdbc-connection-url", metavar="URL", help="The database, such as jdbc:postgresql://host:port/database?user=mq&password=secret."
+    ),
+    without_effect(
+        values=(
+            "--jdbc-bindings-table-name",
+            "--jdbc-driver-class-name",
+            "--jdbc-large-message-table-name",
+            "--jdbc-message-table-name",
+            "--jdbc-node-manager-table-name",
+            "--jdbc-page-store-table-name",
+        )
+    ),
+)
+"""The database in the place of folders, for the commands that read one."""
+
 _output_option = click.option(
     "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write to this file instead of the terminal."
 )
@@ -71,42 +89,57 @@ def _output(stack: ExitStack, file: Path | None) -> TextIO:
 
 @click.command(name="print", epilog="Example: mqbroker data print --instance /var/lib/mybroker --safe")
 @data_options
+@database_options
 @_output_option
 @click.option("--safe", is_flag=True, help="Leave out the contents of messages.")
 @click.option("--skip-bindings", is_flag=True, help="Leave out the bindings journal.")
 @click.option("--skip-journal", is_flag=True, help="Leave out the messages journal.")
 @without_effect(values=("--max-pages",))
 def print_data(output: Path | None, safe: bool, skip_bindings: bool, skip_journal: bool, ignore_lock: bool, **options: Any) -> None:
-    """Print the records of the journals of a stopped broker, one per line, with their segment, and a summary at the end."""
-    from mqbroker.cli.data.journal_folder import exclusive
-    from mqbroker.cli.data.printing import print_journals
+    """Print the records of the journals of a stopped broker, one per line, with their segment, and a summary at the end.
 
-    folders = chosen_folders(options)
+    Of a broker with a database print what is stored there.
+    """
+    from mqbroker.cli.data.database import chosen_database, contents_of
+    from mqbroker.cli.data.journal_folder import exclusive
+    from mqbroker.cli.data.printing import print_journals, print_rows
+
+    database = chosen_database(options)
+    parts = {"safe": safe, "bindings": not skip_bindings, "journal": not skip_journal}
     with ExitStack() as stack:
+        if database is not None:
+            contents = stack.enter_context(contents_of(database, ignore_lock))
+            print_rows(contents, _output(stack, output), **parts)
+            return
+        folders = chosen_folders(options)
         out = _output(stack, output)
         with exclusive(folders, ignore_lock):
-            print_journals(folders, out, safe=safe, bindings=not skip_bindings, journal=not skip_journal)
+            print_journals(folders, out, **parts)
 
 
 @click.command(epilog="Example: mqbroker data exp --instance /var/lib/mybroker --output exp.xml")
 @data_options
+@database_options
 @_output_option
 def exp(output: Path | None, ignore_lock: bool, **options: Any) -> None:
     """Export queues and messages of a stopped broker as XML, which `artemis data imp` can also read."""
-    from mqbroker.cli.data.export import export
+    from mqbroker.cli.data.database import chosen_database, contents_of
+    from mqbroker.cli.data.export import export, of_files, of_rows
     from mqbroker.cli.data.journal_folder import exclusive, load_state
-    from mqclient.storageformat.records import BRANCH_PREPARED
 
-    folders = chosen_folders(options)
+    database = chosen_database(options)
     with ExitStack() as stack:
-        out = _output(stack, output)
-        with exclusive(folders, ignore_lock):
-            state = load_state(folders)
-            queues, messages = export(state, folders, out)
-    undecided = sum(stored.record.state == BRANCH_PREPARED for stored in state.branches.values())
-    if undecided:
+        if database is not None:
+            data = of_rows(stack.enter_context(contents_of(database, ignore_lock)))
+        else:
+            folders = chosen_folders(options)
+            stack.enter_context(exclusive(folders, ignore_lock))
+            data = of_files(load_state(folders), folders)
+        queues, messages = export(data, _output(stack, output))
+    if data.prepared:
         click.echo(
-            f"{undecided} prepared XA branches are not exported: messages that they sent are left out, those that they consumed are not",
+            f"{data.prepared} prepared XA branches are not exported: "
+            "messages that they sent are left out, those that they consumed are not",
             err=True,
         )
     if output is not None:
@@ -143,6 +176,7 @@ def imp(connection: ConnectionOptions, file: Path, legacy_prefixes: bool, sort: 
 
 @click.command(epilog="Example: mqbroker data recover --instance /var/lib/mybroker --target /var/lib/mybroker/recovered")
 @data_options
+@database_options
 @click.option(
     "--target",
     required=True,
@@ -154,19 +188,25 @@ def imp(connection: ConnectionOptions, file: Path, legacy_prefixes: bool, sort: 
 def recover(target: Path, output: Path | None, as_json: bool, ignore_lock: bool, **options: Any) -> None:
     """Save everything readable in a damaged journal to a new one, and list what is lost.
 
-    The old folders are not changed. Messages whose acknowledgement is lost are delivered again.
+    The old folders are not changed. Messages whose acknowledgement is lost are delivered again. Of a database all readable rows are saved.
     """
+    from mqbroker.cli.data.database import chosen_database, contents_of
     from mqbroker.cli.data.journal_folder import DataFolders, exclusive
-    from mqbroker.cli.data.recover import salvage, write_journal
+    from mqbroker.cli.data.recover import salvage, salvage_rows, write_journal
 
-    folders = chosen_folders(options)
+    database = chosen_database(options)
+    folders = chosen_folders(options) if database is None else None
     if target.exists() and any(target.iterdir()):
         raise CommandError(f"--target: {target} exists and is not empty")
-    with exclusive(folders, ignore_lock):
-        found = salvage(folders)
-        saved = len(found.state.messages)
-        new = DataFolders(target / "journal", target / "bindings", target / "large-messages")
-        write_journal(found, folders, new)
+    new = DataFolders(target / "journal", target / "bindings", target / "large-messages")
+    if database is not None:
+        with contents_of(database, ignore_lock) as contents:
+            found, saved = salvage_rows(contents, new)
+    elif folders is not None:
+        with exclusive(folders, ignore_lock):
+            found = salvage(folders)
+            saved = len(found.state.messages)
+            write_journal(found, folders, new)
     with ExitStack() as stack:
         _report(found, saved, target, _output(stack, output), as_json)
 

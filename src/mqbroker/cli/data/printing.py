@@ -1,18 +1,29 @@
-"""The records of a journal for a person (``mqbroker data print``)."""
+"""The records of a journal, or the rows of a database, for a person (``mqbroker data print``)."""
 
 from __future__ import annotations
 
 from collections.abc import Sized
 from dataclasses import fields
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from mqbroker.cli.data.journal_folder import DataFolders
 from mqbroker.process.localfs import LocalFileSystem
 from mqclient.errors import MQError
 from mqclient.storageformat.images import LogImage, find_images
-from mqclient.storageformat.records import DuplicateIdRecord, DuplicateIdsRecord, MessageRecord, Record, decode_records
+from mqclient.storageformat.records import (
+    DeliveryCountRecord,
+    DuplicateIdRecord,
+    DuplicateIdsRecord,
+    MessageRecord,
+    Record,
+    ScheduleRecord,
+    decode_records,
+)
 from mqclient.storageformat.replay import State, replay
 from mqclient.wire.message import CoreMessage, decode_headers, decode_message, user_id_text
+
+if TYPE_CHECKING:
+    from mqbroker.storage.sql.contents import Contents
 
 
 def print_journals(folders: DataFolders, out: TextIO, *, safe: bool, bindings: bool, journal: bool) -> None:
@@ -28,6 +39,36 @@ def print_journals(folders: DataFolders, out: TextIO, *, safe: bool, bindings: b
         _print(images.messages, out, safe)
         state = replay(images)
         out.write(f"\nS U M M A R Y\n{_summary(state)}\n")
+
+
+def print_rows(contents: Contents, out: TextIO, *, safe: bool, bindings: bool, journal: bool) -> None:
+    """As :func:`print_journals`, of a database: what counts after a start, in the words of the records that a journal would have."""
+    defined = [*contents.addresses(), *contents.queues(), *contents.settings()]
+    out.write(f"Server's ID={contents.node_id.replace('-', '')}\n")
+    if bindings:
+        out.write(f"\nB I N D I N G S\nDatabase: {contents.name} (session {contents.session})\n")
+        for binding in defined:
+            out.write(f"{describe(binding, safe)}\n")
+    if not journal:
+        return
+    out.write(f"\nM E S S A G E S\nDatabase: {contents.name} (session {contents.session})\n")
+    branches = contents.branches()
+    for branch in branches:
+        out.write(f"{describe(branch, safe)}\n")
+    duplicates = messages = 0
+    for duplicate in contents.duplicate_ids():
+        duplicates += 1
+        out.write(f"{describe(duplicate, safe)}\n")
+    for row in contents.messages():
+        messages += 1
+        out.write(f"place={row.place};{describe(row.record, safe)}\n")
+        for queue_id, deliveries, due in row.references:
+            if deliveries:
+                out.write(f"place={row.place};{describe(DeliveryCountRecord(queue_id, row.record.message_id, deliveries), safe)}\n")
+            if due >= 0:
+                out.write(f"place={row.place};{describe(ScheduleRecord(queue_id, row.record.message_id, due), safe)}\n")
+    counts = {"messages": messages, "duplicateIDs": duplicates, "branches": len(branches), "bindings": len(defined)}
+    out.write(f"\nS U M M A R Y\n{_totals(counts, contents.next_id())}\n")
 
 
 def _print(image: LogImage, out: TextIO, safe: bool) -> None:
@@ -77,4 +118,8 @@ def _summary(state: State) -> str:
         "branches": state.branches,
         "bindings": state.bindings,
     }
-    return ";".join(f"{name}={len(entries)}" for name, entries in counts.items()) + f";idLimit={state.id_limit}"
+    return _totals({name: len(entries) for name, entries in counts.items()}, state.id_limit)
+
+
+def _totals(counts: dict[str, int], id_limit: int) -> str:
+    return ";".join(f"{name}={number}" for name, number in counts.items()) + f";idLimit={id_limit}"

@@ -5,12 +5,12 @@ Nothing here writes into the folder that it reads.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 
 from mqbroker.messaging.message.message import Message
-from mqbroker.messaging.ports import Recovered, RecoveredReference, StoreBatch
+from mqbroker.messaging.ports import Recovered, RecoveredBranch, RecoveredReference, StoreBatch
 from mqbroker.storage.disk.diskwriter import Done, Step
 from mqbroker.storage.disk.filesystem import FileSystem
 from mqbroker.storage.files.bindings import to_setting
@@ -18,7 +18,7 @@ from mqbroker.storage.files.filestore import FileStore
 from mqbroker.storage.files.folders import journal_node_id
 from mqbroker.storage.files.largebodies import FileLargeBody, LargeBodies
 from mqbroker.storage.files.pages.losses import PageFilesFound, ids_not_spoken_of, ids_spoken_of
-from mqbroker.storage.files.restore import to_recovered
+from mqbroker.storage.files.restore import Entry, to_recovered
 from mqbroker.storage.settings import StoreSettings
 from mqclient.storageformat.errors import JournalDamagedError, Loss
 from mqclient.storageformat.frames import claimed_content
@@ -145,13 +145,26 @@ def refill(saved: Recovered, store: FileStore, written: Callable[[], object] = l
             batch.add_duplicate_ids(together[0].cache, len(together[0].duplicate_id), ids, record_id)
     store.commit(batch)
     bodies: dict[int, FileLargeBody] = {}
-    for message, references in saved.messages:
+    refill_messages(saved.messages, store, written, bodies)
+    refill_branches(saved.branches, store, written, bodies)
+    return store.ticket()
+
+
+def refill_messages(messages: Iterable[Entry], store: FileStore, written: Callable[[], object], bodies: dict[int, FileLargeBody]) -> None:
+    """The part of :func:`refill` that is about messages.  ``bodies`` are those that were copied already, by id."""
+    for message, references in messages:
         batch = store.begin()
         batch.add_message(_with_copied_body(message, store, bodies, written), [reference.queue_id for reference in references])
         _refill_references(batch, message, references)
         store.commit(batch)
         written()
-    for branch in saved.branches:
+
+
+def refill_branches(
+    branches: Iterable[RecoveredBranch], store: FileStore, written: Callable[[], object], bodies: dict[int, FileLargeBody]
+) -> None:
+    """The part of :func:`refill` that is about branches."""
+    for branch in branches:
         batch = store.begin()
         batch.put_branch(branch.record)
         for message, references in branch.messages:
@@ -160,7 +173,6 @@ def refill(saved: Recovered, store: FileStore, written: Callable[[], object] = l
             _refill_references(batch, message, references)
         store.commit(batch)
         written()
-    return store.ticket()
 
 
 def _refill_references(batch: StoreBatch, message: Message, references: list[RecoveredReference]) -> None:

@@ -24,7 +24,7 @@ PIECE_SIZE = 256 * 1024
 
 _ADD_PIECE = table("INSERT INTO {body} (session, body, piece, data) VALUES (?, ?, ?, ?)")
 _HAS_BODY = table("SELECT 1 FROM {body} WHERE session = ? AND body = ? LIMIT 1")
-_PIECE = table("SELECT data FROM {body} WHERE session = ? AND body = ? AND piece = ?")
+PIECE = table("SELECT data FROM {body} WHERE session = ? AND body = ? AND piece = ?")
 
 
 class SqlLargeBody(FileLargeBody):
@@ -132,7 +132,7 @@ class SqlBodies(LargeBodies):
         try:
             for number, offset in enumerate(range(0, body.size, PIECE_SIZE)):
                 wanted = (self.session, body.body_id, number)
-                found = self._connections.read(lambda connection, wanted=wanted: connection.rows(_PIECE, wanted))  # type: ignore[misc]
+                found = self._connections.read(lambda connection, wanted=wanted: connection.rows(PIECE, wanted))  # type: ignore[misc]
                 if not found:
                     return  # its message has been removed meanwhile
                 file.write(offset, bytes(found[0][0]))

@@ -25,6 +25,9 @@ class Connection(Protocol):
     def begin(self) -> None:
         """Begin a transaction, which may write from now on."""
 
+    def begin_reading(self) -> None:
+        """Begin a transaction that writes nothing, and sees the same state of the database as long as it lasts, also a long one."""
+
     def commit(self) -> None: ...
 
     def rollback(self) -> None:

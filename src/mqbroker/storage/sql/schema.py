@@ -66,21 +66,26 @@ def prepare(database: Database, connection: Connection) -> None:
 
     Tables that are there are not touched: even a look by ``IF NOT EXISTS`` waits for the transactions of other brokers.
     """
-    version = _version(connection)
+    version = version_of(connection)
     if version is None:
         try:
             _make(database, connection)
         except DatabaseError:
             # Another broker may have been making them at the same time: this one has waited for its end then.
-            version = _version(connection)
-            if version is None:
+            if version_of(connection) is None:
                 raise
-    if version not in (None, VERSION):
+    check(database, connection)
+
+
+def check(database: Database, connection: Connection) -> None:
+    """Raises DatabaseError for tables of another version."""
+    version = version_of(connection)
+    if version != VERSION:
         raise DatabaseError(f"{database.name}: its tables have version {version}; this broker reads and writes version {VERSION}")
 
 
-def _version(connection: Connection) -> int | None:
-    """The version of the tables; None where there are none."""
+def version_of(connection: Connection) -> int | None:
+    """The version of the tables; None where there are none.  Not within a transaction, unless they are there."""
     try:
         found = connection.rows(table("SELECT version FROM {version}"))
     except DatabaseError:

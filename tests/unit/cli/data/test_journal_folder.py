@@ -35,6 +35,6 @@ class FolderTests(JournalCase):
         file = Path(self.mktemp())
         store = "<store><database-store><jdbc-connection-url>jdbc:sqlite:x.db</jdbc-connection-url></database-store></store>"
         file.write_text(f'<configuration xmlns="urn:activemq"><core xmlns="urn:activemq:core">{store}</core></configuration>')
-        result = mqbroker("data", "exp", "--broker", str(file))
+        result = mqbroker("activation", "list", "--broker", str(file))
         self.assertEqual(result.status, 2, result.out)
         self.assertIn("keeps its messages in a database", result.err)

@@ -52,6 +52,10 @@ class BreakingConnection:
         self._check()
         self._connection.begin()
 
+    def begin_reading(self) -> None:
+        self._check()
+        self._connection.begin_reading()
+
     def commit(self) -> None:
         self._check()
         self._connection.commit()
