@@ -204,9 +204,9 @@ class Delivery:
             told = consumer.acknowledge(mine)
             untold[consumer.home] = untold.get(consumer.home) or (None if told else consumer)
         confirming = _Confirming(context.hold(), len(untold))
-        for node_id, consumer in untold.items():
+        for node_id, silent in untold.items():
             home = self.homes.get(node_id)
-            if consumer is None and home is not None:
+            if silent is None and home is not None:
                 home.when_stored(confirming.answered)
             else:
                 confirming.answered(_not_stored(references[0]))
