@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
@@ -10,6 +11,9 @@ from mqbroker.storage.sql.database import Connection, DatabaseAwayError, Databas
 
 BUSY_SECONDS = 5.0
 """How long to wait for another process that writes, until the database counts as away."""
+
+_PAUSE = 0.05
+"""Seconds between two attempts where SQLite itself does not wait."""
 
 _BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
@@ -27,7 +31,7 @@ class SqliteDatabase:
         with _errors(self.name):
             # The threads of the store take turns with a connection, and never share one at a time.
             connection = sqlite3.connect(self.name, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
-            connection.execute("PRAGMA journal_mode = WAL")
+            _write_ahead(connection)
             connection.execute("PRAGMA synchronous = FULL")
         return SqliteConnection(connection, self.name)
 
@@ -75,12 +79,29 @@ class SqliteConnection:
         self._connection.close()
 
 
+def _write_ahead(connection: sqlite3.Connection) -> None:
+    """Two brokers that make a new file at the same time may hold each other up: SQLite waits for nobody then."""
+    for _ in range(int(BUSY_SECONDS / _PAUSE)):
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if not _is_busy(error):
+                raise
+            time.sleep(_PAUSE)
+    connection.execute("PRAGMA journal_mode = WAL")
+
+
+def _is_busy(error: sqlite3.OperationalError) -> bool:
+    return (getattr(error, "sqlite_errorcode", 0) & 0xFF) in _BUSY
+
+
 @contextmanager
 def _errors(name: str) -> Iterator[None]:
     try:
         yield
     except sqlite3.OperationalError as error:
-        if (getattr(error, "sqlite_errorcode", 0) & 0xFF) in _BUSY:
+        if _is_busy(error):
             raise DatabaseAwayError(f"{name}: {error}") from error
         raise DatabaseError(f"{name}: {error}") from error
     except sqlite3.Error as error:

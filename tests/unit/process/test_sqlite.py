@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import tempfile
 from pathlib import Path
 from unittest import TestCase, mock
@@ -36,6 +37,21 @@ class SqliteTests(TestCase):
         one.rollback()
         other.begin()
         other.rollback()
+
+    def test_two_brokers_that_make_the_file_at_the_same_time_wait_for_each_other(self) -> None:
+        """SQLite does not wait by itself where two change its mode."""
+        busy = sqlite3.OperationalError("database is locked")
+        busy.sqlite_errorcode = sqlite3.SQLITE_BUSY
+        with mock.patch.object(sqlite3, "connect") as connect, mock.patch.object(sqlite, "_PAUSE", 0.001):
+            connect.return_value.execute.side_effect = [busy, busy, None, None]
+            self.database.connect()
+            self.assertEqual(connect.return_value.execute.call_count, 4)
+            connect.return_value.execute.side_effect = sqlite3.OperationalError("disk I/O error")
+            with self.assertRaisesRegex(DatabaseError, "disk I/O error"):
+                self.database.connect()
+            connect.return_value.execute.side_effect = busy
+            with mock.patch.object(sqlite, "BUSY_SECONDS", 0.01), self.assertRaises(DatabaseAwayError):
+                self.database.connect()
 
     def test_a_refusal_names_the_file(self) -> None:
         connection = self.database.connect()
