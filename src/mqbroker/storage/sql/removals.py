@@ -13,7 +13,7 @@ from typing import NamedTuple
 from mqbroker.storage.sql.database import Connection, transaction
 from mqbroker.storage.sql.schema import table
 from mqbroker.storage.sql.texts import given, kept
-from mqbroker.storage.sql.work import ADD_MARK, REMOVE_BODY, REMOVE_REFERENCE, REMOVE_UNREFERENCED, Work, body_removals
+from mqbroker.storage.sql.work import ADD_MARK, REMOVE_BODY, Work, body_removals
 
 PIECE_ROWS = 500
 """References that go in one transaction."""
@@ -43,6 +43,15 @@ _OF_FOLDER = table(f"{_FOUND}{_RANGE} AND r.folder = ? ORDER BY r.place LIMIT ?"
 _TRANSIENT = table(f"{_FOUND}r.session = ? AND r.durable = 0 AND r.place > ? AND r.place <= ? ORDER BY r.place LIMIT ?")
 _HAS_TRANSIENT = table("SELECT 1 FROM {reference} WHERE session = ? AND durable = 0 LIMIT 1")
 _COUNT = table("SELECT COUNT(*) FROM {reference} r WHERE " + _RANGE + " AND r.folder = ? AND r.durable = 1")
+
+_TOGETHER = 100
+"""Places in one statement."""
+_IN_PLACES = f"place IN ({', '.join('?' * _TOGETHER)})"
+_REMOVE_REFERENCES = table(f"DELETE FROM {{reference}} WHERE session = ? AND queue = ? AND {_IN_PLACES}")
+_REMOVE_MESSAGES = table(
+    f"DELETE FROM {{message}} WHERE session = ? AND {_IN_PLACES} "
+    "AND NOT EXISTS (SELECT 1 FROM {reference} r WHERE r.session = {message}.session AND r.place = {message}.place)"
+)
 
 _MARKS = table("SELECT queue, number, folder, behind, until, adopted FROM {removal} WHERE session = ? ORDER BY queue, number")
 _FIRST_MARK = f"{_MARKS} LIMIT 1"
@@ -150,9 +159,21 @@ def _bounded(found: list[Found], size: int) -> tuple[list[Found], int]:
 
 
 def _remove(connection: Connection, session: int, going: list[Found]) -> None:
-    if going:
-        connection.run_many(REMOVE_REFERENCE, [(session, queue_id, place) for queue_id, place, _, _ in going])
-        connection.run_many(REMOVE_UNREFERENCED, [(session, place) for _, place, _, _ in going])
+    if not going:
+        return
+    by_queue: dict[int, list[int]] = {}
+    for queue_id, place, _, _ in going:
+        by_queue.setdefault(queue_id, []).append(place)
+    for queue_id, places in by_queue.items():
+        _run_for(connection, _REMOVE_REFERENCES, (session, queue_id), places)
+    _run_for(connection, _REMOVE_MESSAGES, (session,), list(dict.fromkeys(place for _, place, _, _ in going)))
     bodies = {body: size or 0 for _, _, body, size in going if body is not None}
     if bodies:
         connection.run_many(REMOVE_BODY, [each for body, size in bodies.items() for each in body_removals(session, body, size)])
+
+
+def _run_for(connection: Connection, statement: str, first: tuple[int, ...], places: list[int]) -> None:
+    """One statement for many places: in the number that it has, the last one again where there are fewer."""
+    for at in range(0, len(places), _TOGETHER):
+        some = places[at : at + _TOGETHER]
+        connection.run(statement, (*first, *some, *some[-1:] * (_TOGETHER - len(some))))
