@@ -6,7 +6,9 @@ from typing import Any, ClassVar
 from unittest import TestCase, mock
 
 from mqbroker.storage.sql import removals
+from mqbroker.storage.sql.database import Database
 from tests.support.late_store import LateStore
+from tests.unit.storage.heirs import Family
 from tests.unit.storage.model import Walk
 from tests.unit.storage.sql.support import SqlRig
 from tests.unit.storage.support import Rig
@@ -64,3 +66,26 @@ class RemovingSqlStoreWalks(SqlStoreWalks):
         patch = mock.patch.object(removals, "PIECE_ROWS", 2)
         patch.start()
         self.addCleanup(patch.stop)
+
+
+class FamilyWalks(TestCase):
+    """Several brokers on one database: the data of one become another's, at any point of their work."""
+
+    chance = 0.0
+
+    def test_walks(self) -> None:
+        takeovers = 0
+        for seed in range(12):
+            with self.subTest(seed=seed):
+                database = SqlRig(self.addCleanup).database
+
+                def make(broker_id: str, number: int, database: Database = database, seed: int = seed) -> SqlRig:
+                    late = bool(seed % 2) or self.chance > 0  # only reads of another thread are repeated
+                    return SqlRig(self.addCleanup, number, late=late, chance=self.chance, database=database, broker_id=broker_id)
+
+                takeovers += Family(make, seed).run(150)
+        self.assertGreater(takeovers, 30)
+
+
+class BreakingFamilyWalks(FamilyWalks):
+    chance = 0.01

@@ -115,7 +115,7 @@ class Contents:
     def body(self, body_id: int, size: int) -> Iterator[bytes]:
         """The body of a large message, piece by piece.  Raises OSError where a piece is missing or cut off."""
         for number, offset in enumerate(range(0, size, PIECE_SIZE)):
-            found = self._connection.rows(PIECE, (self.session, body_id, number))
+            found = self._connection.rows(PIECE, (self.session, self.session, body_id, number))
             data = bytes(found[0][0]) if found else b""
             if len(data) != min(PIECE_SIZE, size - offset):
                 raise OSError(f"{self.name}: the body {body_id} is missing or cut off")

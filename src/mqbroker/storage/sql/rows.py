@@ -44,12 +44,17 @@ class PageRow(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """Which rows are wanted: those of a queue in a folder behind ``after``, up to ``readable``."""
+    """Which rows are wanted: those of a queue in a folder behind ``after``, up to ``readable``.
 
+    ``adopted`` as in :class:`mqbroker.storage.sql.source.Source`.
+    """
+
+    session: int
     queue_id: int
     folder: str
     after: int
     readable: int
+    adopted: int
 
 
 class RowsRead:
@@ -60,8 +65,6 @@ class RowsRead:
 
     def __init__(
         self,
-        session: int,
-        adopted: int,
         connections: Connections,
         reading: DiskWriter,
         call_later: Callable[..., object],
@@ -69,8 +72,6 @@ class RowsRead:
         pause: float,
     ) -> None:
         self.late = False
-        self._session = session
-        self._adopted = adopted
         self._connections = connections
         self._reading = reading
         self._call_later = call_later
@@ -133,6 +134,6 @@ class RowsRead:
             self._submit(piece)
 
     def _read(self, piece: Piece) -> list[PageRow]:
-        adopted = self._adopted
-        parameters = (self._session, piece.queue_id, kept(piece.folder), piece.after, piece.readable, adopted, adopted, PIECE_ROWS)
+        session, queue_id, folder, after, readable, adopted = piece
+        parameters = (session, queue_id, kept(folder), after, readable, adopted, adopted, PIECE_ROWS)
         return [PageRow(*row) for row in self._connections.read(lambda connection: connection.rows(_PIECE, parameters))]

@@ -18,8 +18,8 @@ BODY_PIECES = 512
 """Pieces of a body that one statement removes."""
 
 ADD_MESSAGE = table(
-    "INSERT INTO {message} (session, place, folder, address, headers, buffer, durable, branch, body, body_size) "
-    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    "INSERT INTO {message} (session, place, id, folder, address, headers, buffer, durable, branch, body, body_size) "
+    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
 ADD_REFERENCE = table(
     "INSERT INTO {reference} (session, queue, place, folder, paged, durable, deliveries, due) VALUES (?, ?, ?, ?, ?, ?, 0, -1)"
@@ -65,12 +65,13 @@ def body_removals(session: int, body: int, size: int) -> list[Parameters]:
 
 class Work:
     """Statements by phase.  ``ordered`` run first, one by one: definitions, settings, branches; at the end bodies go that nobody names any
-    more."""
+    more, and then what ``last`` ends: whole sessions."""
 
-    __slots__ = ("bodies", "ordered", "phases", "store_bodies")
+    __slots__ = ("bodies", "last", "ordered", "phases", "store_bodies")
 
     def __init__(self) -> None:
         self.ordered: list[tuple[str, Parameters]] = []
+        self.last: list[tuple[str, Parameters]] = []
         self.phases: dict[str, list[Parameters]] = {}
         self.bodies: list[Parameters] = []
         """Parts of bodies that a removed message has named."""
@@ -86,7 +87,7 @@ class Work:
 
     @property
     def empty(self) -> bool:
-        return not (self.ordered or self.phases)
+        return not (self.ordered or self.phases or self.last)
 
     @property
     def marked(self) -> set[int]:
@@ -96,6 +97,7 @@ class Work:
     def join(self, other: Work) -> None:
         """Take over the statements of a later batch."""
         self.ordered += other.ordered
+        self.last += other.last
         for statement, parameters in other.phases.items():
             self.phases.setdefault(statement, []).extend(parameters)
         self.bodies += other.bodies
@@ -113,6 +115,8 @@ class Work:
             self._run_phase(connection, statement)
         if self.bodies:
             connection.run_many(REMOVE_BODY, self.bodies)
+        for statement, parameters in self.last:
+            connection.run(statement, parameters)
 
     def _run_phase(self, connection: Connection, statement: str) -> None:
         gathered: Sequence[Parameters] | None = self.phases.get(statement)
