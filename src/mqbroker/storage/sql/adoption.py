@@ -18,6 +18,7 @@ from mqbroker.storage.sql.damage import DAMAGE, Damage
 from mqbroker.storage.sql.database import Connection, Row, transaction
 from mqbroker.storage.sql.schema import table
 from mqbroker.storage.sql.texts import given
+from mqbroker.storage.sql.work import DROP_UNREFERENCED
 from mqclient.storageformat import records
 from mqclient.storageformat.frames import StorageFormatError
 from mqclient.storageformat.records import decode_records
@@ -31,10 +32,6 @@ PLACES_TOGETHER = 500
 """Messages with a time of delivery that one statement reads."""
 
 _TRANSIENT = table("DELETE FROM {reference} WHERE session = ? AND durable = 0")
-_UNREFERENCED = table(
-    "DELETE FROM {message} WHERE session = ? AND NOT EXISTS "
-    "(SELECT 1 FROM {reference} r WHERE r.session = {message}.session AND r.place = {message}.place)"
-)
 _SETTINGS = table("SELECT kind, name, value FROM {setting} WHERE session = ?")
 _ADDRESSES = table("SELECT id, value FROM {address} WHERE session = ? ORDER BY id")
 _QUEUES = table("SELECT id, value FROM {queue} WHERE session = ? ORDER BY id")
@@ -77,7 +74,7 @@ def drop_transient(connection: Connection, sessions: Iterable[int]) -> None:
     with transaction(connection):
         for session in sessions:
             if connection.run(_TRANSIENT, (session,)):
-                connection.run(_UNREFERENCED, (session,))
+                connection.run(DROP_UNREFERENCED, (session,))
 
 
 def read_sessions(connection: Connection, sessions: Sequence[int]) -> list[State]:
