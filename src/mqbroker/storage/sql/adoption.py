@@ -25,11 +25,19 @@ from mqclient.storageformat.records import decode_records
 
 T = TypeVar("T")
 
+ONE_BY_ONE = 100
+"""Queues whose messages are counted one after the other."""
+
+PLACES_TOGETHER = 500
+"""Messages with a time of delivery that one statement reads."""
+
 _SETTINGS = table("SELECT kind, name, value FROM {setting} WHERE session = ?")
 _ADDRESSES = table("SELECT id, value FROM {address} WHERE session = ? ORDER BY id")
 _QUEUES = table("SELECT id, value FROM {queue} WHERE session = ? ORDER BY id")
 _DUPLICATES = table("SELECT record, cache, size, ids FROM {duplicate} WHERE session = ? ORDER BY record")
 _BRANCHES = table("SELECT branch, record FROM {branch} WHERE session = ? ORDER BY branch")
+_NEXT_QUEUE = table("SELECT MIN(queue) FROM {reference} WHERE session = ? AND queue > ?")
+_OF_ONE_QUEUE = table("SELECT MIN(folder), MAX(folder), COUNT(*) FROM {reference} WHERE session = ? AND queue = ? AND durable = 1")
 _COUNTS = table("SELECT folder, queue, COUNT(*) FROM {reference} WHERE session = ? AND durable = 1 GROUP BY folder, queue")
 
 _COLUMNS = "m.place, m.folder, m.address, m.headers, m.buffer, m.branch, m.body, m.body_size, r.queue, r.deliveries, r.due"
@@ -39,7 +47,8 @@ _WAITING = (
     f"SELECT {_COLUMNS} FROM {{reference}} r JOIN {{message}} m ON m.session = r.session AND m.place = r.place "
     f"WHERE r.session = ? AND m.branch = 0 AND r.durable = 1 AND {removals.NOT_MARKED}"
 )
-_WITH_TIME = table(_WAITING + " AND r.due > 0")
+_DUE = table("SELECT DISTINCT place FROM {reference} WHERE session = ? AND due > 0")
+_OF_PLACES = _WAITING + " AND r.due > 0 AND r.place IN "
 _OF_QUEUE = table(_WAITING + " AND r.queue = ?")
 _OF_PLACE = table(_ROWS + "AND m.branch = 0 AND r.queue = ? AND r.place = ?")
 _FIND = table(
@@ -103,11 +112,12 @@ def _read(connection: Connection, session: int) -> State:
     for branch in state.branches:
         state.rows += connection.rows(_OF_BRANCH, (session, branch.branch_id))
     state.whole = {record.queue_id for record in state.queues if _keeps_few(record)}
-    rows = connection.rows(_WITH_TIME, whose)
-    state.rows += [row for row in rows if row[8] not in state.whole]
+    state.rows += [row for row in _with_time(connection, session) if row[8] not in state.whole]
     for queue_id in state.whole:
         state.rows += connection.rows(_OF_QUEUE, (session, queue_id))
-    _count(connection, state)
+    marks = removals.marks(connection, session)
+    state.marked = bool(marks)
+    state.counts = _less(_counts(connection, session), connection, session, marks)
     for damage in state.damaged:
         if damage.role == "branch":  # its messages are set aside with it
             for row in connection.rows(_OF_BRANCH, (session, damage.key)):
@@ -115,22 +125,48 @@ def _read(connection: Connection, session: int) -> State:
     return state
 
 
-def _count(connection: Connection, state: State) -> None:
-    marks = removals.marks(connection, state.session)
-    state.marked = bool(marks)
+def _less(
+    counts: dict[tuple[str, int], int], connection: Connection, session: int, marks: Sequence[removals.Mark]
+) -> dict[tuple[str, int], int]:
+    """The counts without what is marked to go."""
     gone = {mark.queue for mark in marks if mark.folder is None}
-    for folder, queue_id, messages in connection.rows(_COUNTS, (state.session,)):
-        if queue_id not in gone:
-            state.counts[given(folder), queue_id] = messages
-    for folder, queue_id, messages in removals.marked_counts(connection, state.session, marks):
+    left = {key: messages for key, messages in counts.items() if key[1] not in gone}
+    for folder, queue_id, messages in removals.marked_counts(connection, session, marks):
         if messages and queue_id not in gone:
-            state.counts[folder, queue_id] -= messages
+            left[folder, queue_id] -= messages
+    return left
 
 
 def _keeps_few(record: QueueRecord) -> bool:
     """Does a newer message of the queue remove an older one?  That it does in memory only."""
     ring_size = record.attributes.get("ring_size", -1)
     return bool(record.attributes.get("last_value_key")) or (isinstance(ring_size, int) and ring_size >= 0)
+
+
+def _with_time(connection: Connection, session: int) -> list[Row]:
+    """The messages that a queue is to get at a certain time.  The places come first: a database may look at all messages else."""
+    places = sorted(place for (place,) in connection.rows(_DUE, (session,)))
+    found: list[Row] = []
+    for at in range(0, len(places), PLACES_TOGETHER):
+        some = ", ".join(str(place) for place in places[at : at + PLACES_TOGETHER])
+        found += connection.rows(table(f"{_OF_PLACES}({some})"), (session,))
+    return found
+
+
+def _counts(connection: Connection, session: int) -> dict[tuple[str, int], int]:
+    """Messages by folder and queue id: queue by queue, which nobody has to sort, as long as there are not many."""
+    counts: dict[tuple[str, int], int] = {}
+    queue_id = -1
+    for _ in range(ONE_BY_ONE):
+        [(queue_id,)] = connection.rows(_NEXT_QUEUE, (session, queue_id))
+        if queue_id is None:
+            return counts
+        [(first, last, messages)] = connection.rows(_OF_ONE_QUEUE, (session, queue_id))
+        if first != last:
+            break
+        if messages:
+            counts[given(first), queue_id] = messages
+    return {(given(folder), queue_id): messages for folder, queue_id, messages in connection.rows(_COUNTS, (session,))}
 
 
 def _decoded(state: State, role: str, rows: list[Row], decode: Callable[[str], T]) -> list[T]:
