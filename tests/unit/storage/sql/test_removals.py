@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from unittest import TestCase, mock
 
 from mqbroker.messaging.message.message import Message
@@ -167,6 +167,20 @@ class PlanTests(PagedTestCase, TestCase):
     """No statement of a running broker looks at all rows of a session: it would take the longer the more another queue holds."""
 
     def test_no_statement_scans(self) -> None:
+        for statement, detail in self.plans(self.work, more_than=20):
+            with self.subTest(statement=statement):
+                self.assertFalse(self.scans(detail), detail)
+
+    def test_a_start_looks_at_no_messages_but_those_that_come_into_memory(self) -> None:
+        self.page(3, durable=False)
+        self.page(3)
+        for statement, detail in self.plans(self.rig.restart, more_than=15):
+            if detail.split()[1:2] in (["mqbroker_message"], ["m"]):
+                with self.subTest(statement=statement):
+                    self.assertTrue(not self.scans(detail) or "mqbroker_message_branch" in detail, detail)
+
+    def plans(self, work: Callable[[], object], more_than: int) -> Iterator[tuple[str, str]]:
+        """The statements that ``work`` causes, each with the parts of its plan."""
         seen: set[str] = set()
         run, run_many, rows = SqliteConnection.run, SqliteConnection.run_many, SqliteConnection.rows
 
@@ -183,14 +197,13 @@ class PlanTests(PagedTestCase, TestCase):
             return rows(own, statement, parameters)
 
         with mock.patch.multiple(SqliteConnection, run=seen_run, run_many=seen_run_many, rows=seen_rows):
-            self.work()
-        self.assertGreater(len(seen), 20)
+            work()
+        self.assertGreater(len(seen), more_than)
         connection = self.rig.database.connect()
         self.addCleanup(connection.close)
         for statement in seen:
             for *_, detail in connection.rows(f"EXPLAIN QUERY PLAN {statement}", [None] * statement.count("?")):
-                with self.subTest(statement=statement):
-                    self.assertFalse(self.scans(detail), detail)
+                yield statement, detail
 
     @staticmethod
     def scans(detail: str) -> bool:
