@@ -440,6 +440,19 @@ HOME_PLANTS = {
         "pass",
         ("are stranded", *LOST),
     ),
+    "decision-not-stored": Plant(
+        "mqbroker.imq.delivery.coordination:Coordination.decide",
+        "batch.put_branch(record)",
+        "pass",
+        (*LOST, *WOULD_BE_LOST),
+        (104,),
+    ),
+    "made-before-it-is-on-record": Plant(
+        "mqbroker.imq.definitions.registrar:HomeRegistrar.agree",
+        "raise Undecided(waiter.functions.append, lambda: self._withdraw(change, waiter))",
+        "return",
+        ("is gone, which was created", "would be gone, which was created", " lacks ", "before this life"),
+    ),
 }
 """Those of home brokers."""
 
@@ -493,6 +506,18 @@ RUN_PLANTS = {
 """Those that runs of some kind find."""
 
 UNIT_PLANTS = {
+    "remote-message-in-the-own-store": Plant(
+        "mqbroker.imq.delivery.delivery:Delivery.acknowledge",
+        "return others",
+        "return references",
+        unit_test="tests.unit.imq.delivery.test_delivery",
+    ),
+    "content-forgotten-too-early": Plant(
+        "mqbroker.imq.delivery.contents:Contents.settled",
+        "self._settled.add(home_id)",
+        "del self._kept[home_id]",
+        unit_test="tests.unit.imq.delivery.test_contents",
+    ),
     "core-bridge-ids-forgotten": Plant(
         "mqbroker.cluster.links.outgoing:CoreBridgeMessages.__call__",
         "if self._duplicate_id is not None:",

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
 from mqbroker.cluster.links.outgoing import node_id_bytes
 from mqbroker.imq.delivery.coordination import BRANCH_FORMAT
 from mqbroker.imq.delivery.remote_consumer import RemoteConsumer
@@ -16,7 +20,13 @@ OWN = "imq."
 
 
 class HomeNode(ClusterNode):
-    """A member whose messages stay with it."""
+    """A member whose messages stay with it.  ``losses``: how often a home has taken back what consumers of a queue were given."""
+
+    peers: Sequence[HomeNode]
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.losses: Counter[str] = Counter()
 
     @property
     def homes(self) -> Homes:
@@ -37,6 +47,7 @@ class HomeNode(ClusterNode):
             lose = remote.lose
 
             def losing() -> None:
+                self.losses[remote.owner.queue.name] += 1
                 waiting = set(remote.waiting)
                 given = [reference for reference in remote.unsettled.values() if reference not in waiting]
                 for reference in given:
@@ -47,6 +58,12 @@ class HomeNode(ClusterNode):
             open_consumer(remote)
 
         delivery.open_consumer = watched  # type: ignore[method-assign]
+
+    @property
+    def is_blocked(self) -> bool:
+        """Does this master take no changes?"""
+        recording = self.homes.shared.recording
+        return recording.is_master and recording.keeping.blocked is not None
 
     @property
     def held_up_until(self) -> float:

@@ -31,6 +31,8 @@ class HomePlan(ClusterPlan):
     master: int | None
     flow_limit: int
     """Messages that are under way to one remote consumer."""
+    changes_master: bool
+    """Does an administrator make other brokers the master?"""
 
     @staticmethod
     def draw(rng: random.Random) -> HomePlan:
@@ -53,16 +55,24 @@ class HomePlan(ClusterPlan):
             grouping=False,
             connections=1,
             bridge=None,
-            attempts=0,
             scales_down=False,
             master=rng.choice((0, 0, 0, None)),
             flow_limit=rng.choice((1, 5, 1000)),
-        )
+            attempts=rng.choice((0, 0, 2, 3)),
+            changes_master=rng.random() < 0.3,
+        ).with_master()
+
+    def with_master(self) -> HomePlan:
+        """Only a master can be changed."""
+        return replace(self, changes_master=self.changes_master and self.master is not None)
+
+    def place_of(self, number: int) -> str:
+        return place(number)
 
     @property
     def queue_names(self) -> tuple[str, ...]:
         """All queues, of which each node has one."""
-        return (*ANYCAST_QUEUES, SORTED_QUEUE, SHARED, *(subscription(number) for number in range(self.nodes)))
+        return (*ANYCAST_QUEUES, *self.returns, SORTED_QUEUE, SHARED, *(subscription(number) for number in range(self.nodes)))
 
     def queues(self, number: int) -> tuple[str, ...]:
         return self.queue_names
@@ -78,6 +88,9 @@ class HomePlan(ClusterPlan):
                 place(number),
                 nowait_for_master=self.away is not None and self.away[0] == self.master,
                 nowait_for_master_s=ANSWER_SECONDS,
+                dynamic_change_master=True,
+                change_master_wait_s=ANSWER_SECONDS,
+                reconnect_interval_multiplier=1,
                 consumer_flow_limit=self.flow_limit,
                 wait_reply_s=ANSWER_SECONDS,
                 lock_timeout_s=ANSWER_SECONDS,
@@ -93,7 +106,7 @@ class HomePlan(ClusterPlan):
 
         subscriptions = tuple(subscription(each) for each in range(self.nodes))
         return [
-            *(address(name, ANYCAST, (name,)) for name in ANYCAST_QUEUES),
+            *(address(name, ANYCAST, (name,)) for name in (*ANYCAST_QUEUES, *self.returns)),
             address(SORTED, ANYCAST, (SORTED_QUEUE,), "color = 'red'"),
             address("news", MULTICAST, (SHARED, *subscriptions)),
         ]

@@ -8,18 +8,36 @@ from collections.abc import Sequence
 from typing import Any
 
 from tests.simulation.cluster import faults
-from tests.simulation.cluster.actors import ClusterReceiver, ClusterSubscriber, ClusterTransactedReceiver, Drain, Place
+from tests.simulation.cluster.actors import (
+    ClusterMixedReceiver,
+    ClusterReceiver,
+    ClusterSubscriber,
+    ClusterTransactedReceiver,
+    Drain,
+    Place,
+)
 from tests.simulation.cluster.ledger import ClusterLedger
 from tests.simulation.cluster.plan import ANYCAST_QUEUES, SHARED, SORTED, SORTED_QUEUE, subscription
 from tests.simulation.cluster.run import PATIENCE, STRANDED_SECONDS, ClusterSimulation
 from tests.simulation.copies import Copies
-from tests.simulation.imq.actors import HomeAsynchronousSender, HomeBlockingSender, HomeBranchWorker, HomeTransactedSender
+from tests.simulation.imq.actors import (
+    HomeAsynchronousSender,
+    HomeBlockingSender,
+    HomeBranchWorker,
+    HomeTransactedSender,
+    OrderedReceiver,
+)
 from tests.simulation.imq.copies import HomeCopies
 from tests.simulation.imq.ledger import HomeLedger
 from tests.simulation.imq.node import HomeNode
 from tests.simulation.imq.plan import HomePlan
+from tests.simulation.imq.sharing import ClientIdUser, HomeTemporaryUser, MasterChanges, shared_problems, temporary_left
+from tests.simulation.policies import RETURNS
 from tests.simulation.run import Result
 from tests.simulation.workload import Actor
+
+TEMPORARY_SECONDS = 30.0
+"""In which the destinations of clients that have gone end: 10 s after the loss of their home, and what it takes to notice that."""
 
 
 class HomeSimulation(ClusterSimulation):
@@ -48,7 +66,8 @@ class HomeSimulation(ClusterSimulation):
             {name for name, queue in node.messaging.core.queues.items() if not (node.is_own(queue) or queue.definition.temporary)}
             for node in live
         ]
-        if self.plan.master is not None and not self.nodes[self.plan.master].away:
+        found += shared_problems(live)
+        if any(node.homes.shared.recording.is_master for node in live):
             everywhere = set.union(*names)
             found += [f"{node.name} lacks {sorted(everywhere - own)}" for node, own in zip(live, names, strict=True) if everywhere - own]
         return found
@@ -56,9 +75,11 @@ class HomeSimulation(ClusterSimulation):
     # --- what is left
 
     def _nothing_is_stranded(self) -> bool:
-        """With one consumer for each queue, somewhere, nothing waits at any home."""
+        """With one consumer for each queue, somewhere, nothing waits at any home; and temporary destinations have ended."""
         rng = self.world.generator("collectors")
         live: list[HomeNode] = [node for node in self.nodes if not node.away]
+        if not self._wait(TEMPORARY_SECONDS, lambda: not temporary_left(live), lambda: f"left: {', '.join(temporary_left(live))}"):
+            return False
         names = dict.fromkeys((*self.plan.queue_names, *(each.queue for each in self.ledger.subscriptions.values())))
         chosen = {name: at for name in names if (at := self._drainer(name, rng.choice(live), live)) is not None}
         drains = [Drain(Place(self, node), [name for name, at in chosen.items() if at is node], False) for node in live]
@@ -115,11 +136,36 @@ class HomeSimulation(ClusterSimulation):
         if rng.random() < 0.4:
             at = place()
             self.actors.append(HomeBranchWorker(at, f"branches@{at.broker.name}"))
+        self._more_people()
         self._deaths()
+
+    def _more_people(self) -> None:
+        """Who uses what is shared beside queues, and whose messages expire or are rolled back."""
+        rng = self.world.generator("more people")
+
+        def place() -> Place:
+            return Place(self, rng.choice(self.nodes))
+
+        for number in range(rng.choice((0, 0, 2, 3))):
+            at = place()
+            self.actors.append(ClientIdUser(at, f"identified{number}@{at.broker.name}"))
+        for number in range(rng.choice((0, 0, 1))):
+            at = place()
+            self.actors.append(HomeTemporaryUser(at, f"requester{number}@{at.broker.name}"))
+        for number in range(rng.choice((1, 2)) if self.plan.attempts else 0):
+            at = place()
+            kind = rng.choice((HomeBlockingSender, HomeTransactedSender))
+            self.actors.append(kind(at, f"returner{number}@{at.broker.name}", RETURNS))
+            at = place()
+            self.actors.append(ClusterMixedReceiver(at, f"{RETURNS}-receiver{number}@{at.broker.name}", RETURNS, False, True))
+        if self.plan.changes_master:
+            MasterChanges(self, rng)
 
     def _home_receiver(self, rng: random.Random, at: Place, queue: str, number: int) -> Actor:
         name = f"{queue}-receiver{number}@{at.broker.name}"
         kind = rng.randrange(4)
+        if kind < 2 and queue == subscription(0):
+            return OrderedReceiver(at, name, queue)
         if kind < 2:
             return ClusterReceiver(at, name, queue, False)
         return ClusterTransactedReceiver(at, name, queue, False, "shipped" if kind == 2 and queue == "orders" else None)

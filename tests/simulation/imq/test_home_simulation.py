@@ -8,7 +8,7 @@ from tests.simulation.imq.run import simulate_homes
 from tests.simulation.many import run_many
 from tests.simulation.plants import HOME_PLANTS
 
-SEEDS = range(1, 61)
+SEEDS = range(1, 101)
 REPLAYED = 2
 FAULTS = {"Away", "Crash", "CrashInWrite", "Cut", "DyingLink", "Partition", "Pause", "Stop"}
 """Some of those of clusters: all others are of one broker alone."""

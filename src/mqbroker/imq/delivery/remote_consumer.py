@@ -84,8 +84,10 @@ class RemoteConsumer:
         self.returned = 0
         self._contents = contents
         self._consumer: EncodedConsumer | None = None
-        self._forced = False
-        """Was the home asked to say so?"""
+        self._markers = 0
+        """How often the home was asked to say that it has sent what it could, and has not done so yet."""
+        self._recalling = False
+        """What comes goes back, until the home has said that nothing is under way any more."""
         self._hearers: list[Callable[[], object]] = []
         self._outstanding = 0
         """Messages that were asked for and have not come."""
@@ -153,7 +155,7 @@ class RemoteConsumer:
 
     def ask(self, more_wanted: bool) -> None:
         """Ask for messages as far as the window allows.  ``more_wanted``: a consumer here is ready, and has got all that waited."""
-        if self._consumer is None or self.retiring:
+        if self._consumer is None or self.retiring or self._recalling:
             return
         waiting = len(self.waiting)
         if more_wanted and not self._outstanding and not waiting and self.received:
@@ -163,9 +165,8 @@ class RemoteConsumer:
         if room > 0 and 2 * self._outstanding <= window:
             self._outstanding += room
             self._consumer.grant(room)
-            if not self.answered and not self._forced:
-                self._forced = True
-                self._consumer.force()
+            if not self.answered and not self._markers:
+                self._force()
 
     def hand_back_waiting(self) -> None:
         """Nobody here takes what waits: give it to others, and ask for little next time."""
@@ -174,9 +175,25 @@ class RemoteConsumer:
         self.give_back(self.waiting.clear(), counted=False)
 
     def _stop_asking(self) -> None:
+        """What is under way comes behind what goes back now: it has to go back, too, or it would be given to consumers before that."""
         if self._consumer is not None and self._outstanding:
             self._consumer.grant(0)
+            self._recalling = True
+            self._force()
         self._outstanding = 0
+
+    def _force(self) -> None:
+        assert self._consumer is not None
+        self._markers += 1
+        self._consumer.force()
+
+    def _marked(self) -> None:
+        """The home has sent everything that it could send before it was asked to say so."""
+        self._markers -= 1
+        if self._recalling and not self._markers:
+            self._recalling = False
+            self.owner.arrived(self)
+        self.answer()
 
     # --- what comes (a Recipient)
 
@@ -185,7 +202,7 @@ class RemoteConsumer:
             return
         found = Message.read(message, body_end(message))
         if not delivery_count and found.raw_property(_FORCED_KEY) is not None:
-            self.answer()
+            self._marked()
         else:
             self._arrive(found, delivery_count)
 
@@ -229,7 +246,7 @@ class RemoteConsumer:
         if self._outstanding:
             self._outstanding -= 1
         self.unsettled[message.message_id] = reference
-        if self.retiring:
+        if self.retiring or self._recalling:
             self.give_back((reference,), counted=False)
         else:
             self.waiting.add(reference)

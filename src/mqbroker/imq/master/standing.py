@@ -102,11 +102,8 @@ class Mastership:
         """The broker that was told to be the master, and whose answer is missing."""
         self.change: str | None = kept.get("change") if valid else None
         """The name of the change to it, or of the one by which this broker became the master."""
-
-    @property
-    def changed(self) -> bool:
-        """Is the master another one than the configuration says?"""
-        return self.master != self._configured
+        self.changed: bool = valid and kept.get("changed", True)
+        """Has the master been another one than the configuration says?  Members may have missed that it is this one again."""
 
     def hand_over(self, successor: str, change: str) -> None:
         """``successor`` is told now to be the master."""
@@ -118,7 +115,14 @@ class Mastership:
 
     def _keep(self, master: str, successor: str | None, change: str | None) -> None:
         self.master, self.successor, self.change = master, successor, change
+        self.changed = self.changed or master != self._configured
         batch = self._store.begin()
-        values = {"configured": self._configured, "master": master, "successor": successor, "change": change}
+        values = {
+            "configured": self._configured,
+            "master": master,
+            "successor": successor,
+            "change": change,
+            "changed": self.changed,
+        }
         batch.put_setting(KIND, "master", json.dumps(values))
         self._store.commit(batch)

@@ -10,7 +10,7 @@ from mqclient.wire import packets as wire
 from mqclient.wire.message import KEY_GROUP_ID
 from mqclient.wire.properties import INT, STRING
 from tests.unit.imq.support import HomeAndConsumer
-from tests.unit.server.support import of_kind
+from tests.unit.server.support import message_id, of_kind
 
 
 class FilterTests(HomeAndConsumer):
@@ -110,6 +110,34 @@ class WindowTests(HomeAndConsumer):
         slow.send(wire.FlowToken(0, 1_000_000))
         self.cluster.stir()
         self.assertEqual(slow.bodies(), [b"%d" % number for number in range(1, 20)])
+
+    def test_what_is_under_way_then_goes_back_too(self) -> None:
+        """It would come before what has gone back."""
+        slow = self.consumer(credits=1)
+        self.publish(b"1", b"2", b"3")
+        self.sender.publish(b"4")
+        self.cluster.clock.advance(HELD_SECONDS)
+        self.sender.publish(b"5")
+        slow.send(wire.FlowToken(0, 1_000_000))
+        self.cluster.stir()
+        self.publish(b"6")
+        self.assertEqual(slow.bodies(), [b"1", b"2", b"3", b"4", b"5", b"6"])
+
+    def test_it_is_so_when_the_last_consumer_goes_and_another_one_comes(self) -> None:
+        self.publish(b"0")
+        holder = self.b.session(auto_commit_acks=False)
+        holder.consume()
+        self.cluster.stir()
+        holder.send(wire.Acknowledge(0, message_id(holder.received()[0]), False))
+        holder.send(wire.FlowToken(0, 0))
+        self.publish(b"1", b"2")
+        self.sender.publish(b"3")
+        holder.send(wire.ConsumerClose(0))
+        again = self.b.session()
+        again.consume()
+        self.cluster.stir()
+        self.publish(b"4")
+        self.assertEqual(again.bodies(), [b"1", b"2", b"3", b"4"])
 
     def test_a_slow_client_does_not_keep_messages_from_a_fast_one(self) -> None:
         self.consumer(credits=1)

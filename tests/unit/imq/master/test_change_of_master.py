@@ -72,6 +72,15 @@ class DoneTests(ChangeCase):
         self.assertEqual((self.three.recording.master, self.three.recording.state), (TWO, "running"))
         self.assertEqual(self.three.queues, ["q", "r"])
 
+    def test_who_was_away_hears_that_it_is_the_one_of_the_files_again(self) -> None:
+        self.change(self.one, TWO)
+        self.net.cut_off(self.three)
+        self.assertIsNone(self.status(self.two, ONE))
+        self.assertEqual(self.masters(), [ONE, ONE, TWO])
+        self.net.link_all(self.three)
+        self.net.settle()
+        self.assertEqual((self.masters(), self.three.recording.state), ([ONE] * 3, "running"))
+
     def test_back_again(self) -> None:
         self.change(self.one, TWO)
         self.assertIsNone(self.status(self.two, ONE))

@@ -53,6 +53,14 @@ class MastershipTests(SynchronousTestCase):
         self.assertEqual((self.again().master, self.again().changed), (TWO, True))
         self.assertEqual((self.again("b3:7676").master, self.again(TWO).changed), ("b3:7676", False))
 
+    def test_that_it_was_changed_is_known_when_it_is_the_former_one_again(self) -> None:
+        mastership = self.again()
+        mastership.hand_over(TWO, "c")
+        self.assertFalse(mastership.changed)
+        mastership.settle(TWO)
+        mastership.settle(ONE)
+        self.assertEqual((self.again().master, self.again().changed), (ONE, True))
+
     def test_a_successor_whose_answer_is_missing_is_kept(self) -> None:
         self.again().hand_over(TWO, "c")
         found = self.again()
