@@ -58,6 +58,8 @@ class LinkConsumer(ServerConsumer):
         was_ready, self.ready = self.ready, self.large is None and self.allowed > 0 and self._may_send() and self.session.started
         if self.ready and not was_ready:
             self._became_ready()
+        if self.forced:
+            self.answer_forced()
 
     def grant(self, credits: int) -> None:
         self.allowed = self.allowed + credits if credits > 0 else 0

@@ -22,6 +22,11 @@ class LinkConsumerTests(SynchronousTestCase):
         session.send(wire.AddMetadataV2(wire.HOME_LINK_KEY, "other", False))
         return session
 
+    @property
+    def link_name(self) -> str:
+        (name,) = (name for name, each in self.world.server.sessions.by_name.items() if wire.HOME_LINK_KEY in each.metadata)
+        return name
+
     def publish(self, *bodies: bytes, address: str = "q") -> None:
         for body in bodies:
             self.sender.publish(body, address)
@@ -54,6 +59,16 @@ class LinkConsumerTests(SynchronousTestCase):
         self.link.send(wire.FlowToken(0, 0))
         self.publish(b"1")
         self.assertEqual(self.link.received(), [])
+
+    def test_the_marker_that_was_asked_for_comes_when_the_connection_can_take_it(self) -> None:
+        """The other broker asks for nothing before it has come."""
+        self.link.consume(credits=5)
+        session = self.world.server.sessions.by_name[self.link_name]
+        session.connection.pause_output()  # as it may happen while messages are sent before the marker
+        session.consumers.by_id[0].force(0)
+        self.assertEqual(self.link.received(), [])
+        session.connection.resume_output()
+        self.assertEqual([packet.delivery_count for packet in self.link.received()], [0])
 
     def test_a_large_message_costs_one_credit(self) -> None:
         self.sender.begin_large()
