@@ -176,6 +176,12 @@ class ClusterTests(InstanceCase):
         self.good(0, "reload", "cls")
         self.until(lambda: self.states(1) == dict.fromkeys(self.places, "OPERATING"), "all three are linked")
         self.until(lambda: "orders" in self.names(2), "b2 has the destination")
+        # What is destroyed on one is gone from all, at once and for those that come back.
+        self.good(0, "create", "dst", "-t", "q", "-n", "bills")
+        self.until(lambda: "bills" in self.names(2), "b2 has the other one, too")
+        self.good(2, "destroy", "dst", "-t", "q", "-n", "orders", "-f")
+        for number in (0, 1):
+            self.until(lambda number=number: "orders" not in self.names(number), f"b{number} has it no more")  # type: ignore[misc]
         # It leaves again.
         self.good(2, "shutdown", "bkr", "-f")
         self.until(lambda: self.states(0)[self.places[2]] == "BROKER_DOWN", "b2 is missing")

@@ -19,7 +19,7 @@ from mqbroker.imq.record.changes import (
 from mqbroker.imq.record.record import ChangeRecord
 from mqbroker.imq.record.updates import queue_update
 from mqbroker.messaging.administration.registrar import AddressDefinition, AddressSettingDefinition, Change
-from mqbroker.messaging.queues.definitions import QueueDefinition
+from mqbroker.messaging.queues.definitions import ANYCAST, QueueDefinition
 from mqbroker.server.security.kept_settings import change_address_setting
 from mqclient.errors import MQError
 
@@ -81,6 +81,7 @@ class Application:
             queue = self._core.queues.get(name)
             if queue is not None and not queue.definition.internal:
                 self._administration.delete_queue(queue, remove_consumers=True)
+                self._end_destination(queue)
         elif subject == ADDRESS:
             address = self._core.addresses.get(name)
             if address is not None and not address.internal:
@@ -178,6 +179,13 @@ class Application:
         """The addresses where messages go that nobody has taken."""
         settings = [each.settings for each in self._core.addresses.values()]
         return {name for each in settings for name in (each.dead_letter_address, each.expiry_address) if name}
+
+    def _end_destination(self, queue: Queue) -> None:
+        """Its address goes at once where that was made with it: a destination that an administrator has destroyed is gone."""
+        address = queue.address
+        made_with_it = address.auto_created and queue.definition.routing_type == ANYCAST
+        if made_with_it and not address.queues and self._core.addresses.get(address.name) is address:
+            self._administration.delete_address(address.name)
 
     def _drop(self, queue: Queue) -> None:
         try:

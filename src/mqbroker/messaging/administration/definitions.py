@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from mqbroker.messaging.administration.auto_creation import auto_create_for_send
@@ -60,10 +61,14 @@ class Definitions:
             self._make(change, lambda: self._administration.update_address(address, routing_types))
 
     def delete_address(self, name: str, force: bool = False) -> None:
-        """Remove an address; with ``force`` its queues, their consumers and messages too."""
+        """Remove an address; with ``force`` its queues, their consumers and messages too: each queue is a change of its own, made before the
+        next one is asked for."""
+        delete_queue = partial(self._administration.delete_queue, remove_consumers=True, keep_address=True)
         address = self._administration.check_address_deletion(name, force)
+        for queue in list(address.queues):
+            self._make(Change("delete", queue.definition), partial(delete_queue, queue))
         change = Change("delete", AddressDefinition(name, address.routing_types, address.auto_created))
-        self._make(change, lambda: self._administration.delete_address(name, force))
+        self._make(change, lambda: self._administration.delete_address(name))
 
     def create_queue(self, configuration: QueueConfiguration, *, auto_create_address: bool | None = None) -> Queue:
         """Make a queue."""

@@ -114,7 +114,9 @@ class ChangeTests(DestinationCase):
         self.ask("destroyDestination", "q", "orders")
         self.assertIsNone(self.row("orders"))
         self.assertIsNone(self.world.messaging.core.settings.get("orders"))
-        self.assertEqual(self.agreed(), [("delete", "orders"), ("delete", "orders")])
+        changed = [type(each.definition).__name__ for each in self.registrar.agreed]
+        self.assertEqual(changed, ["AddressSettingDefinition", "QueueDefinition", "AddressDefinition"])
+        self.assertEqual({action for action, _ in self.agreed()}, {"delete"})
         self.assertEqual(self.refused("destroyDestination", "q", "orders"), "Unknown destination orders of type Queue")
 
     def test_a_name_may_be_a_queue_and_a_topic(self) -> None:

@@ -59,6 +59,13 @@ class OneTests(ApplicationCase):
         self.assertEqual(self.core.settings_of("q").max_delivery_attempts, 10)
         self.assertEqual(self.warned, [])
 
+    def test_an_address_that_was_made_with_its_queue_ends_with_it(self) -> None:
+        self.apply(SETTINGS)
+        self.core.settings.set("q", {"auto_delete_addresses_delay": 120_000})
+        self.apply(QUEUE)
+        self.apply(QUEUE, "delete")
+        self.assertNotIn("q", self.core.addresses)
+
     def test_a_changed_divert_is_another_one(self) -> None:
         self.apply(DIVERT)
         self.apply(replace(DIVERT, forwarding_addresses=("s",)), "update")

@@ -68,6 +68,19 @@ class ManagementTests(RegistrarCase):
             self.assertTrue(succeeded, result)
         self.assertEqual([name for _, name in self.agreed()], ["a", "a", "q", "q", "d", "d", "d", "q", "a", "a", "a"])
         self.assertEqual(self.agreed()[-2:], [("update", "a"), ("delete", "a")])
+
+    def test_an_address_takes_its_queues_along_when_each_is_agreed_on(self) -> None:
+        self.ask("createQueue", json.dumps({"name": "q", "address": "a", "routing-type": "ANYCAST"}))
+        self.ask("createQueue", json.dumps({"name": "r", "address": "a", "routing-type": "ANYCAST"}))
+        self.answers()
+        self.registrar.agreed.clear()
+        self.hold()
+        self.ask("deleteAddress", "a", True)
+        for name in ("q", "r", "a"):
+            self.assertEqual((self.answers(), len(self.asked())), ([], 1), name)
+            self.registrar.decide()
+        self.assertEqual([succeeded for succeeded, _ in self.answers()], [True])
+        self.assertEqual(self.agreed(), [("delete", "q"), ("delete", "r"), ("delete", "a")])
         self.assertEqual(self.world.messaging.diverts.names(), [])
 
     def test_a_refusal_is_the_answer_and_changes_nothing(self) -> None:
