@@ -22,7 +22,7 @@ def list_durables(target: Target, topic: str | None) -> None:
     titles = ["Subscription Name", "Client ID", "Durable", "Messages", "Subscription State"]
     cells = [[row["name"], row["clientID"], "true", row["msgs"], row["state"]] for row in rows]
     if topic is None:
-        titles.insert(2, "Topic Name")
+        titles.insert(2, "Destination Name")
         for line, row in zip(cells, rows, strict=True):
             line.insert(2, row["topic"])
     target.show(rows, table(titles, cells, gap=3))

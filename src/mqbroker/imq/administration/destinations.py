@@ -167,8 +167,7 @@ class Destinations:
                 ("    Held in Transaction", str(sum(each.arriving for each in queues))),
                 ("Current Message Bytes", ""),
                 ("    Actual", str(size)),
-                ("Current Number of Producers", str(row["producers"])),
-                (f"Current Number of {'Active ' if queue else ''}Consumers", str(row["consumers"])),
+                *_clients(queue, row["producers"], row["consumers"]),
             ],
             list(shown_attributes(settings, limit, self._flow_limit, queue).items()),
         ]
@@ -213,6 +212,15 @@ class Destinations:
             return
         operation = "addAddressSettings" if beans else "removeAddressSettings"
         SETTINGS_OPERATIONS[operation].call(self._control, name, *([json.dumps(beans)] if beans else []))
+
+
+def _clients(queue: bool, producers: int, consumers: int) -> list[Pair]:
+    """There are no backup consumers, and no clients of several topics by a wildcard."""
+    if queue:
+        titles = {"Producers": producers, "Active Consumers": consumers, "Backup Consumers": 0}
+    else:
+        titles = {"Producers": producers, "Producer Wildcards": 0, "Consumers": consumers, "Consumer Wildcards": 0}
+    return [(f"Current Number of {title}", str(count)) for title, count in titles.items()]
 
 
 def _type(kind: Any) -> str:

@@ -61,8 +61,10 @@ class Definitions:
             self._make(change, lambda: self._administration.update_address(address, routing_types))
 
     def delete_address(self, name: str, force: bool = False) -> None:
-        """Remove an address; with ``force`` its queues, their consumers and messages too: each queue is a change of its own, made before the
-        next one is asked for."""
+        """Remove an address; with ``force`` its queues, their consumers and messages too.
+
+        Each of the queues is a change of its own, made before the next one is asked for.
+        """
         delete_queue = partial(self._administration.delete_queue, remove_consumers=True, keep_address=True)
         address = self._administration.check_address_deletion(name, force)
         for queue in list(address.queues):

@@ -13,8 +13,8 @@ class DurableTests(CommandCase):
     def test_all_of_them(self) -> None:
         self.answer(listDurables=[ROW])
         out = self.good("list", "dur")
-        self.assertIn("Subscription Name   Client ID   Topic Name   Durable   Messages   Subscription State\n", out)
-        self.assertIn("sub                 c1          news         true      3          INACTIVE\n", out)
+        self.assertIn("Subscription Name   Client ID   Destination Name   Durable   Messages   Subscription State\n", out)
+        self.assertIn("sub                 c1          news               true      3          INACTIVE\n", out)
         self.assertEqual(json.loads(self.good("list", "dur", "--json")), [ROW])
 
     def test_those_of_a_topic(self) -> None:
