@@ -2,7 +2,7 @@
 # make test   everything that CI runs
 # make compiled   a copy of the checkout in .compiled/ with the compiled form of the broker; test-compiled: the suites on it
 # make spark-example   orders that Spark turns into totals, with a broker of its own; needs Java 17
-# make bench | docs | fuzz MINUTES=n | hostile | interop-cluster SCENARIOS='a b' | simulate SEEDS=n | simulate-cluster SEEDS=n | simulate-ha SEEDS=n | soak MINUTES=n ROUNDS=n HA_ROUNDS=n SPARK_ROUNDS=n | clean
+# make bench | docs | fuzz MINUTES=n | hostile | interop-cluster SCENARIOS='a b' | interop-imq SCENARIOS='a b' | simulate SEEDS=n | simulate-cluster SEEDS=n | simulate-ha SEEDS=n | soak MINUTES=n ROUNDS=n HA_ROUNDS=n SPARK_ROUNDS=n | clean
 
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo "$$p"; break; }; done)
@@ -21,7 +21,7 @@ SPARK_SOURCES := $(shell find clients/mqspark/src -name '*.py' 2>/dev/null)
 PACKAGING := setup.cfg setup.py pyproject.toml $(wildcard clients/*/setup.cfg clients/*/setup.py clients/*/pyproject.toml)
 FROM_SOURCE := PYTHONPATH=$(CURDIR)/src:$(CURDIR)/clients/mqclient/src:$(CURDIR)/clients/mqspark/src:$(CURDIR)/plugins
 
-.PHONY: run test bench compiled test-compiled docs fuzz hostile interop-cluster simulate simulate-cluster simulate-ha soak spark-example install clean
+.PHONY: run test bench compiled test-compiled docs fuzz hostile interop-cluster interop-imq simulate simulate-cluster simulate-ha soak spark-example install clean
 
 run: $(VENV)/.installed
 	@exec $(PY) config/run_cluster.py $(CONFIG)
@@ -52,6 +52,9 @@ hostile: $(VENV)/.test-extras
 
 interop-cluster: $(VENV)/.test-extras
 	@$(FROM_SOURCE) $(PY) -m tests.interop.cluster document $(SCENARIOS)
+
+interop-imq: $(VENV)/.test-extras
+	@$(FROM_SOURCE) $(PY) -m tests.interop.imq $(SCENARIOS)
 
 simulate: $(VENV)/.test-extras
 	@$(FROM_SOURCE) $(PY) -m tests.simulation --seeds $(SEEDS)

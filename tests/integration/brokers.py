@@ -70,6 +70,10 @@ class Broker:
         self.url = "" if found is None else f"tcp://127.0.0.1:{found[1]}"
 
     @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
     def written(self) -> str:
         """The log so far."""
         return self._log.read_text("utf-8", "replace")

@@ -46,11 +46,13 @@ def local_repository() -> Path:
     return Path(os.environ.get("MAVEN_LOCAL_REPOSITORY", Path.home() / ".m2" / "repository"))
 
 
-def maven_artifact(group: str, name: str, version: str, packaging: str, classifier: str) -> Path:
+def maven_artifact(group: str, name: str, version: str, packaging: str, classifier: str = "") -> Path:
     """Path of one file of Maven Central in the local repository, downloaded if need be."""
-    path = local_repository() / group.replace(".", "/") / name / version / f"{name}-{version}-{classifier}.{packaging}"
+    file = "-".join(part for part in (name, version, classifier) if part)
+    path = local_repository() / group.replace(".", "/") / name / version / f"{file}.{packaging}"
     if not path.exists():
-        maven("dependency:get", f"-Dartifact={group}:{name}:{version}:{packaging}:{classifier}", "-Dtransitive=false")
+        artifact = ":".join(part for part in (group, name, version, packaging, classifier) if part)
+        maven("dependency:get", f"-Dartifact={artifact}", "-Dtransitive=false")
     return path
 
 

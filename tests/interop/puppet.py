@@ -15,6 +15,8 @@ from tests.interop.maven import java_classpath
 
 ANSWER_SECONDS = 90.0
 NOTHING_MS = 700
+TEMPORARY = "temporary://"
+"""Before the name under which a temporary queue was made."""
 
 
 class PuppetError(Exception):
@@ -28,11 +30,12 @@ class Puppet:
     own in the same JVM.
     """
 
-    def __init__(self, generation: str = "jms-2.44.0") -> None:
+    def __init__(self, generation: str = "jms-2.44.0", classpath: str | None = None) -> None:
+        """`classpath`: another one than that of the generation."""
         self._prefix = ""
         options = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Xmx256m"]
         self._process = subprocess.Popen(
-            ["java", *options, "-cp", java_classpath(generation), "interop.Puppet"],
+            ["java", *options, "-cp", classpath or java_classpath(generation), "interop.Puppet"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -73,6 +76,8 @@ class Puppet:
         self._answers[number] = queue.Queue()
         for reference in {"on", "like", "load", "within"} & values.keys():
             values[reference] = f"{self._prefix}{values[reference]}"
+        for way in {"to", "from"} & values.keys():
+            values[way] = str(values[way]).replace(TEMPORARY, f"{TEMPORARY}{self._prefix}", 1)
         words = [
             str(number),
             verb,
@@ -100,9 +105,9 @@ class Puppet:
     def do(self, verb: str, name: str, **values: object) -> Any:
         return self.end(self.begin(verb, name, **values))
 
-    def connect(self, name: str, url: str, client_id: str | None = None) -> str:
-        """Open a connection with a session; returns the address of the broker that it reached."""
-        return str(self.do("connect", name, url=url, id=client_id))
+    def connect(self, name: str, url: str, client_id: str | None = None, **login: str) -> str:
+        """Open a connection with a session; returns the address of the broker that it reached.  `login`: another user and password."""
+        return str(self.do("connect", name, url=url, id=client_id, **login))
 
     def connect_like(self, name: str, other: str) -> str:
         """As :meth:`connect`, by the same factory as another connection."""

@@ -15,6 +15,7 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import javax.jms.BytesMessage;
 import javax.jms.Connection;
+import javax.jms.ConnectionFactory;
 import javax.jms.DeliveryMode;
 import javax.jms.Destination;
 import javax.jms.JMSException;
@@ -22,26 +23,26 @@ import javax.jms.Message;
 import javax.jms.MessageConsumer;
 import javax.jms.MessageProducer;
 import javax.jms.Session;
+import javax.jms.TemporaryQueue;
 import javax.jms.TextMessage;
 import javax.jms.Topic;
-import org.apache.activemq.artemis.api.core.TransportConfiguration;
-import org.apache.activemq.artemis.api.core.client.TopologyMember;
-import org.apache.activemq.artemis.jms.client.ActiveMQConnection;
-import org.apache.activemq.artemis.jms.client.ActiveMQConnectionFactory;
 
 /**
  * Java clients that a test moves about: one command per line of standard input, one JSON line as the answer to each.
  *
  * <p>A line is {@code NUMBER VERB NAME key=value...}, separated by tabs; the answer carries the number, for commands of different names run
- * side by side. Verbs: connect (url or like, id), send (on, to, count, first, size, group, property, persistent, priority, delay, ttl), consume (on, from,
- * selector, subscription, shared, durable), take (count, ms), close, topology, forget (all whose names begin like this one); transacted (on), a session
- * for send, and commit; load (on, to), which sends until an enough (load) and answers what was acknowledged, and progress (load), how many that are.
+ * side by side. Verbs: connect (url or like, id, user, password), send (on, to, count, first, size, group, property, persistent, priority, delay, ttl),
+ * consume (on, from, selector, subscription, shared, durable, acknowledge: client), take (count, ms), acknowledge, close, topology, forget (all whose names
+ * begin like this one); transacted (on), a session for send, commit and rollback; temporary (on), a queue that temporary://NAME means; unsubscribe (on,
+ * subscription); load (on, to), which sends until an enough (load) and answers what was acknowledged, and progress (load), how many that are.
  */
 public final class Puppet {
-    private final Map<String, ActiveMQConnectionFactory> factories = new ConcurrentHashMap<>();
+    private final Map<String, ConnectionFactory> factories = new ConcurrentHashMap<>();
     private final Map<String, Connection> connections = new ConcurrentHashMap<>();
     private final Map<String, Session> sessions = new ConcurrentHashMap<>();
     private final Map<String, MessageConsumer> consumers = new ConcurrentHashMap<>();
+    private final Map<String, Message> taken = new ConcurrentHashMap<>();
+    private final Map<String, TemporaryQueue> temporaries = new ConcurrentHashMap<>();
     private final Map<String, ExecutorService> threads = new ConcurrentHashMap<>();
     private final Map<String, List<Object>> loads = new ConcurrentHashMap<>();
     private final Set<String> enough = ConcurrentHashMap.newKeySet();
@@ -89,10 +90,14 @@ public final class Puppet {
             case "consume" -> consume(name, values);
             case "take" -> take(name, values);
             case "close" -> close(name);
-            case "topology" -> topology(name);
+            case "topology" -> Factories.topology(factories.get(name));
             case "forget" -> forget(name);
             case "transacted" -> transacted(name, values);
             case "commit" -> commit(name);
+            case "rollback" -> rollback(name);
+            case "acknowledge" -> acknowledge(name);
+            case "temporary" -> temporary(name, values);
+            case "unsubscribe" -> unsubscribe(values);
             case "load" -> load(name, values);
             case "progress" -> loads.getOrDefault(values.get("load"), List.of()).size();
             case "enough" -> enough.add(values.get("load"));
@@ -103,8 +108,9 @@ public final class Puppet {
     /** Answers the address of the broker that the connection reached. It is made by the factory of another one (like), or a new one. */
     private Object connect(String name, Map<String, String> values) throws Exception {
         String url = values.get("url");
-        ActiveMQConnectionFactory factory = url == null ? factories.get(values.get("like")) : new ActiveMQConnectionFactory(url);
-        Connection connection = factory.createConnection(Context.USER, Context.PASSWORD);
+        ConnectionFactory factory = url == null ? factories.get(values.get("like")) : Factories.of(url);
+        Connection connection =
+            factory.createConnection(values.getOrDefault("user", Context.USER), values.getOrDefault("password", Context.PASSWORD));
         if (values.containsKey("id")) {
             connection.setClientID(values.get("id"));
         }
@@ -112,10 +118,13 @@ public final class Puppet {
         factories.put(name, factory);
         connections.put(name, connection);
         sessions.put(name, connection.createSession(false, Session.AUTO_ACKNOWLEDGE));
-        return ((ActiveMQConnection) connection).getSessionFactory().getConnection().getRemoteAddress();
+        return Factories.reached(connection);
     }
 
-    private static Destination destination(Session session, String text) throws Exception {
+    private Destination destination(Session session, String text) throws Exception {
+        if (text.startsWith("temporary://")) {
+            return temporaries.get(text.substring(12));
+        }
         return text.startsWith("topic://") ? session.createTopic(text.substring(8)) : session.createQueue(text.substring(8));
     }
 
@@ -166,6 +175,29 @@ public final class Puppet {
         return "committed";
     }
 
+    private Object rollback(String name) throws Exception {
+        sessions.get(name).rollback();
+        return "rolled back";
+    }
+
+    /** What the consumer has taken. */
+    private Object acknowledge(String name) throws Exception {
+        taken.get(name).acknowledge();
+        return "acknowledged";
+    }
+
+    /** Answers the name of the queue. */
+    private Object temporary(String name, Map<String, String> values) throws Exception {
+        TemporaryQueue made = sessions.get(values.get("on")).createTemporaryQueue();
+        temporaries.put(name, made);
+        return made.getQueueName();
+    }
+
+    private Object unsubscribe(Map<String, String> values) throws Exception {
+        sessions.get(values.get("on")).unsubscribe(values.get("subscription"));
+        return "unsubscribed";
+    }
+
     /** Numbered messages, one after the other. What became of one whose send has failed nobody knows, and it is not sent again. */
     private Object load(String name, Map<String, String> values) throws Exception {
         List<Object> acknowledged = Collections.synchronizedList(new ArrayList<>());
@@ -189,9 +221,10 @@ public final class Puppet {
 
     private Object consume(String name, Map<String, String> values) throws Exception {
         // In an open (transacted) session, or in one of its own.
+        int mode = "client".equals(values.get("acknowledge")) ? Session.CLIENT_ACKNOWLEDGE : Session.AUTO_ACKNOWLEDGE;
         Session session = values.containsKey("within")
             ? sessions.get(values.get("within"))
-            : connections.get(values.get("on")).createSession(false, Session.AUTO_ACKNOWLEDGE);
+            : connections.get(values.get("on")).createSession(false, mode);
         Destination from = destination(session, values.get("from"));
         String selector = values.get("selector");
         String subscription = values.get("subscription");
@@ -223,6 +256,7 @@ public final class Puppet {
             if (message == null) {
                 break;
             }
+            taken.put(name, message);
             int number = message.getIntProperty("number");
             numbers.add(intact(message, number) ? number : -1);
         }
@@ -257,20 +291,20 @@ public final class Puppet {
         Connection connection = connections.remove(name);
         if (connection != null) {
             connection.close();
-            factories.remove(name).close();
+            Factories.close(factories.remove(name));
         }
         return "closed";
     }
 
     /** The brokers may be gone: nobody waits for the connections to close. */
     private Object forget(String prefix) {
-        for (Map<String, ?> named : List.of(sessions, consumers)) {
+        for (Map<String, ?> named : List.of(sessions, consumers, taken, temporaries)) {
             named.keySet().removeIf(name -> name.startsWith(prefix));
         }
-        for (Map<String, ? extends AutoCloseable> named : List.of(connections, factories)) {
+        for (Map<String, ?> named : List.of(connections, factories)) {
             for (String name : List.copyOf(named.keySet())) {
                 if (name.startsWith(prefix)) {
-                    AutoCloseable leaving = named.remove(name);
+                    Object leaving = named.remove(name);
                     Thread closing = new Thread(() -> closeQuietly(leaving));
                     closing.setDaemon(true);
                     closing.start();
@@ -285,36 +319,11 @@ public final class Puppet {
         return "forgotten";
     }
 
-    private static void closeQuietly(AutoCloseable leaving) {
+    private static void closeQuietly(Object leaving) {
         try {
-            leaving.close();
+            Factories.close(leaving);
         } catch (Exception e) {
             // its broker is gone
-        }
-    }
-
-    /** Node id to the parameters of primary and backup, as the client of a connection knows them. */
-    private Object topology(String name) throws Exception {
-        Map<String, Object> members = new LinkedHashMap<>();
-        for (TopologyMember member : factories.get(name).getServerLocator().getTopology().getMembers()) {
-            List<Object> pair = new ArrayList<>();
-            pair.add(port(primary(member)));
-            pair.add(port(member.getBackup()));
-            members.put(member.getNodeId(), pair);
-        }
-        return members;
-    }
-
-    private static Object port(TransportConfiguration connector) {
-        return connector == null ? null : connector.getParams().get("port");
-    }
-
-    /** The method has another name in older libraries. */
-    private static TransportConfiguration primary(TopologyMember member) throws Exception {
-        try {
-            return (TransportConfiguration) TopologyMember.class.getMethod("getPrimary").invoke(member);
-        } catch (NoSuchMethodException e) {
-            return (TransportConfiguration) TopologyMember.class.getMethod("getLive").invoke(member);
         }
     }
 }

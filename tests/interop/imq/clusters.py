@@ -1,0 +1,246 @@
+"""Clusters with a master: Open Message Queue itself, and home brokers.  Both are used with the same words."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from tests.integration.brokers import Broker
+from tests.interop.maven import CACHE, built, locked, maven_artifact
+from tests.interop.processes import ManagedProcess
+from tests.unit.cli.runner import mqbroker
+
+VERSION = "6.5.1"
+DIGEST = "ad040a8b84e694e0ddabd12b9698ea0e5807be16c74a0c99143aa3f16678f446"
+"""SHA-256 of the distribution."""
+BROKER_CLASS = "com.sun.messaging.jmq.jmsserver.Broker"
+QUICK_JAVA = ("-Xms96m", "-Xmx192m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+AS_SHIPPED = ("-Xms192m", "-Xmx192m", "-Xss256k")
+"""What imqbrokerd gives its virtual machine."""
+START_SECONDS = 120.0
+COMMAND_SECONDS = 120.0
+USER = PASSWORD = "admin"
+CLIENT = "guest"
+"""User and password of clients that are no administrators."""
+Process = Broker | ManagedProcess
+COUNT = 3
+MASTER = 0
+_BROKER_ROW = re.compile(r"^(\S+:\d+)\s+(\w+)$", re.MULTILINE)
+_DESTINATION_ROW = re.compile(r"^(\S+) +(Queue|Topic)(?: \(temporary\))? +(\w+) +", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a command of an administrator said, and its exit status."""
+
+    status: int
+    text: str
+
+    @property
+    def brokers(self) -> dict[str, str]:
+        """State by place, of ``list bkr``."""
+        return dict(_BROKER_ROW.findall(self.text))
+
+    @property
+    def destinations(self) -> list[str]:
+        """Names, of ``list dst``."""
+        return [name for name, _, _ in _DESTINATION_ROW.findall(self.text)]
+
+    @property
+    def values(self) -> dict[str, str]:
+        """Value by title, of ``query``."""
+        return {title: value for title, value in (_title_and_value(line) for line in self.text.splitlines()) if title}
+
+
+def _title_and_value(line: str) -> tuple[str, str]:
+    found = re.match(r"^ *(\S+(?: \S+)*)(?:  +(.*))?$", line)
+    return (found[1], (found[2] or "").strip()) if found else ("", "")
+
+
+class Cluster:
+    """Brokers at these places (host:port), the first one the master; what they share is in one file."""
+
+    name: ClassVar[str]
+
+    def __init__(self, folder: Path, places: Sequence[str]) -> None:
+        self.folder = folder
+        self.places = list(places)
+        self._processes: dict[int, Process] = {}
+        folder.mkdir(parents=True)
+        self.central = folder / "cluster.properties"
+        self.central.write_text(
+            f"imq.cluster.brokerlist={','.join(places)}\nimq.cluster.masterbroker={places[MASTER]}\n"
+            "imq.cluster.dynamicChangeMasterBrokerEnabled=true\n"
+        )
+        self.passfile = folder / "passfile"
+        self.passfile.write_text(f"imq.imqcmd.password={PASSWORD}\n")
+        self.passfile.chmod(0o600)
+
+    def launch(self, number: int) -> None:
+        """Start a broker without waiting for its cluster."""
+        self._processes[number] = self._start(number)
+
+    def kill(self, number: int) -> None:
+        self._processes.pop(number).kill()
+
+    def pid(self, number: int) -> int:
+        """The process of a broker that runs."""
+        return self._processes[number].pid
+
+    def mend(self) -> None:
+        """Start what does not run, and wait until all are linked."""
+        numbers = range(len(self.places))
+        for number in sorted(set(numbers) - self._processes.keys()):
+            self.launch(number)
+        for number in numbers:
+            self.until(
+                lambda n=number: list(self.command(n, "list", "bkr").brokers.values()) == ["OPERATING"] * len(numbers),  # type: ignore[misc]
+                f"all are linked with {self.places[number]}",
+                START_SECONDS,
+            )
+
+    def close(self) -> None:
+        for number in sorted(self._processes):
+            self.kill(number)
+
+    @staticmethod
+    def until(condition: Callable[[], object], what: str, seconds: float = 40.0) -> None:
+        deadline = time.monotonic() + seconds
+        while not condition():
+            if time.monotonic() > deadline:
+                raise AssertionError(f"in {seconds:g} s it did not come to this: {what}")
+            time.sleep(0.2)
+
+    def url(self, number: int) -> str:
+        """For clients that stay with this broker."""
+        raise NotImplementedError
+
+    def confirming_url(self, number: int) -> str:
+        """As :meth:`url`; the broker confirms acknowledgements, as that of Open Message Queue always does."""
+        return self.url(number)
+
+    def following_url(self, number: int) -> str:
+        """For clients that go on at another broker."""
+        raise NotImplementedError
+
+    def command(self, number: int, *words: str) -> Answer:
+        """A command of imqcmd at this broker."""
+        raise NotImplementedError
+
+    def _start(self, number: int) -> Process:
+        raise NotImplementedError
+
+    def _options(self, number: int) -> list[str]:
+        """Those of imqbrokerd."""
+        host, _, port = self.places[number].rpartition(":")
+        options = ["-varhome", str(self.folder / "var"), "-name", f"b{number}", "-port", port]
+        return [*options, f"-Dimq.hostname={host}", f"-Dimq.cluster.url=file:{self.central}"]
+
+    def _command_options(self, number: int) -> list[str]:
+        """Those of imqcmd."""
+        return ["-b", self.places[number], "-u", USER, "-passfile", str(self.passfile), "-f"]
+
+
+class HomeBrokers(Cluster):
+    """Brokers of ours, instances that ``mqbroker imq brokerd`` makes."""
+
+    name = "mqbroker"
+
+    def _start(self, number: int) -> Process:
+        folder = self.folder / f"log{number}"
+        folder.mkdir(exist_ok=True)
+        return Broker([sys.executable, "-m", "mqbroker.cli", "imq", "brokerd", *self._options(number)], folder)
+
+    def url(self, number: int) -> str:
+        return f"tcp://{self.places[number]}?reconnectAttempts=0&useTopologyForLoadBalancing=false"
+
+    def confirming_url(self, number: int) -> str:
+        return f"{self.url(number)}&blockOnAcknowledge=true"
+
+    def following_url(self, number: int) -> str:
+        return f"tcp://{self.places[number]}?ha=true&reconnectAttempts=-1&retryInterval=100&maxRetryInterval=200&callTimeout=5000"
+
+    def command(self, number: int, *words: str) -> Answer:
+        done = mqbroker("imq", *words, *self._command_options(number))
+        return Answer(done.status, done.out + done.err)
+
+
+class RealBrokers(Cluster):
+    """Brokers of the distribution."""
+
+    name = "OpenMQ"
+
+    def __init__(self, folder: Path, places: Sequence[str], java: Sequence[str] = QUICK_JAVA) -> None:
+        super().__init__(folder, places)
+        self._java = java
+        self._home = distribution()
+
+    def _start(self, number: int) -> Process:
+        # The start script keeps a shell in front of the virtual machine, and a kill would reach only that.
+        library = self._home / "lib"
+        homes = {"home": self._home, "varhome": self.folder / "var", "etchome": self._home / "etc", "libhome": library}
+        command = ["java", *self._java, "-cp", f"{library / 'imqbroker.jar'}:{library / 'imqutil.jar'}"]
+        command += [f"-Dimq.{name}={path}" for name, path in homes.items()]
+        (self.folder / "var" / "instances").mkdir(parents=True, exist_ok=True)
+        return ManagedProcess([*command, BROKER_CLASS, *self._options(number), "-tty"], self.folder)
+
+    def url(self, number: int) -> str:
+        return f"mq://{self.places[number]}"
+
+    def following_url(self, number: int) -> str:
+        others = [*self.places[number:], *self.places[:number]]
+        listed = ",".join(f"mq://{place}" for place in others)
+        return f"{listed}?imqReconnectEnabled=true&imqReconnectAttempts=1&imqAddressListIterations=-1"
+
+    def command(self, number: int, *words: str) -> Answer:
+        command = [str(self._home / "bin" / "imqcmd"), *words, *self._command_options(number)]
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=COMMAND_SECONDS, check=False, env=java_home(), stdin=subprocess.DEVNULL
+        )
+        lines = (line for line in (done.stdout + done.stderr).splitlines() if not line.startswith("Warning [A2016]"))
+        return Answer(done.returncode, "\n".join(lines).lstrip("\n"))
+
+
+def distribution() -> Path:
+    """Folder of the unpacked distribution; fetched through Maven, compared with its digest and unpacked at the first call."""
+    home = CACHE / f"openmq-{VERSION}"
+    with locked("openmq"):
+        if not home.exists():
+            archive = maven_artifact("org.glassfish.mq", "mq-distribution", VERSION, "zip")
+            found = hashlib.sha256(archive.read_bytes()).hexdigest()
+            if found != DIGEST:
+                raise ValueError(f"{archive} has the SHA-256 digest {found}, expected {DIGEST}")
+            making = CACHE / f"openmq-{VERSION}-new"
+            shutil.rmtree(making, ignore_errors=True)
+            shutil.unpack_archive(archive, making)
+            for script in (making / "mq" / "bin").iterdir():
+                script.chmod(0o755)
+            (making / "mq").rename(home)
+    return home
+
+
+def java_home() -> dict[str, str]:
+    """The environment for its commands."""
+    java = shutil.which("java")
+    assert java is not None
+    return os.environ | {"IMQ_JAVAHOME": str(Path(java).resolve().parents[1])}
+
+
+def client_libraries() -> str:
+    """Class path of the client library of the distribution."""
+    library = distribution() / "lib"
+    return f"{library / 'imq.jar'}:{library / 'jms.jar'}"
+
+
+def client_classpath() -> str:
+    """Class path of our Java program with that library."""
+    return f"{built('java') / 'jakarta-2.44.0' / 'target' / 'classes'}:{client_libraries()}"

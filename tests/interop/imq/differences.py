@@ -1,0 +1,69 @@
+"""What differs between Open Message Queue and home brokers, with the reasons, as a table of ``docs/imq.md``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.interop.imq.clusters import VERSION
+from tests.interop.imq.scenarios import Played, Seen
+
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "imq.md"
+BEGIN, END = "<!-- the table of differences begins: written by make interop-imq -->", "<!-- the table of differences ends -->"
+_ATTRIBUTES = "it cannot be kept, and is refused by name"
+WHY: Mapping[str, str] = {
+    "`create dst -o maxNumProducers=1`": "a CORE client gets no answer when it makes a producer",
+    "`create dst -o maxBytesPerMsg=100`": _ATTRIBUTES,
+    "`create dst -o isLocalOnly=true`": _ATTRIBUTES,
+    "`create dst -o limitBehavior=REMOVE_OLDEST`": "messages never give way to others",
+    "`destroy dur` of a subscription in use": "a subscriber does not lose its subscription while it reads",
+    "sending to a temporary queue that has ended": "to a CORE client it is a name like others, and a queue is created automatically",
+    "refusals, of three, that name the missing master": "who reads it knows which broker to start",
+    "titles of `query bkr`": "logging is that of the process; dead messages are whole; no message is too large; the state is told",
+}
+"""The reason of each difference, by what was looked at."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What was looked at, and how it is there and here."""
+
+    what: str
+    real: str
+    ours: str
+
+    @property
+    def why(self) -> str | None:
+        return WHY.get(self.what)
+
+    @property
+    def line(self) -> str:
+        return f"| {self.what} | {self.real} | {self.ours} | {self.why or '**not explained**'} |"
+
+
+def differences(real: Played, ours: Played) -> list[Difference]:
+    """Of what both have seen, and of what only one has."""
+    found = []
+    for what in [*real.seen, *(each for each in ours.seen if each not in real.seen)]:
+        there, here = real.seen.get(what, "not seen"), ours.seen.get(what, "not seen")
+        if there != here:
+            found.append(Difference(what, _besides(there, here), _besides(here, there)))
+    return found
+
+
+def _besides(one: Seen, other: Seen) -> str:
+    """Of lists only what the other one does not have."""
+    if isinstance(one, str) or isinstance(other, str):
+        return one if isinstance(one, str) else ", ".join(one)
+    return ", ".join(each for each in one if each not in other) or ("in another order" if set(one) == set(other) else "–")
+
+
+def write(found: list[Difference], page: Path = PAGE) -> None:
+    """Put the differences between the marks of the page.  Raises ValueError where it has none."""
+    text = page.read_text()
+    if BEGIN not in text or END not in text:
+        raise ValueError(f"{page} has no marks {BEGIN} and {END}")
+    before, _, rest = text.partition(BEGIN)
+    table = [f"| looked at | Open Message Queue {VERSION} | home brokers | why |", "|---|---|---|---|", *(each.line for each in found)]
+    page.write_text(f"{before}{BEGIN}\n" + "\n".join(table) + f"\n{END}{rest.partition(END)[2]}")
