@@ -121,8 +121,8 @@ def flow(program: LoadProgram, nodes: Nodes, load: Cluster, seconds: int, warm: 
         marks[event] = [usage(broker.pid) for broker in nodes.brokers]
 
     others = nodes.brokers[1:]
-    options = {"size": load.size, "warm": warm, "seconds": seconds, "consumers": len(others)}
-    options |= {f"port{number}": broker.port for number, broker in enumerate(others)}
+    options: dict[str, int | str] = {"size": load.size, "warm": warm, "seconds": seconds, "consumers": len(others)}
+    options |= {f"at{number}": broker.url for number, broker in enumerate(others)}
     found = load_of(program.run(nodes.brokers[0].url, "forward", options, warm + seconds + 5, mark))
     used = [after.cpu_seconds - before.cpu_seconds for before, after in zip(marks["measuring"], marks["measured"], strict=True)]
     figures = figures_of(found, sum(used), sum(each.resident_mib for each in marks["measured"]))

@@ -77,7 +77,7 @@ def flow(program: LoadProgram, peers: Sequence[Peer], seconds: int, warm: int) -
     def mark(event: str, line: Mapping[str, Any]) -> None:
         marks[event] = [usage(peer.pid) for peer in peers]
 
-    options = {"size": SIZE, "warm": warm, "seconds": seconds, "consumers": 1, "port0": peers[0].port}
+    options = {"size": SIZE, "warm": warm, "seconds": seconds, "consumers": 1, "at0": peers[0].url}
     found = load_of(program.run(peers[0].url, "forward", options, warm + seconds + 5, mark))
     used = [after.cpu_seconds - before.cpu_seconds for before, after in zip(marks["measuring"], marks["measured"], strict=True)]
     figures = figures_of(found, sum(used), sum(each.resident_mib for each in marks["measured"]))

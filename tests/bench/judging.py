@@ -34,9 +34,9 @@ def figures(runs: Sequence[Run], row: str, broker: str, name: str) -> dict[int, 
     return {run.round: run.figures[name] for run in runs if run.row == row and run.broker == broker and name in run.figures}
 
 
-def ratios(runs: Sequence[Run], row: str, name: str, form: str = PURE) -> list[float]:
-    """mqbroker divided by Artemis, round by round."""
-    mine, others = figures(runs, row, form, name), figures(runs, row, "artemis", name)
+def ratios(runs: Sequence[Run], row: str, name: str, form: str = PURE, other: str = "artemis") -> list[float]:
+    """mqbroker divided by Artemis, or by another one, round by round."""
+    mine, others = figures(runs, row, form, name), figures(runs, row, other, name)
     return [mine[turn] / others[turn] for turn in sorted(mine.keys() & others.keys()) if others[turn]]
 
 

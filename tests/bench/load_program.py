@@ -18,17 +18,27 @@ GRACE_SECONDS = 75.0  # for connecting, and for emptying the queue after the mea
 JAVA_OPTIONS = ("-Xms256m", "-Xmx1g", "-XX:+UseParallelGC")
 
 
-class LoadProgram:
-    """One Java process for all runs against both brokers. A workload that hangs or fails costs that process; the next gets a new one."""
+def classes(generation: str) -> Path:
+    """Folder of a Maven module: `javax` or `jakarta`, by the JMS interfaces that the program is compiled with."""
+    return compiled(HERE / "java") / generation / "target"
 
-    def __init__(self) -> None:
+
+class LoadProgram:
+    """One Java process for all runs against both brokers. A workload that hangs or fails costs that process; the next gets a new one.
+
+    `classpath`: with another client library than that of Artemis.
+    """
+
+    def __init__(self, classpath: str | None = None) -> None:
+        self._classpath = classpath
         self._process: subprocess.Popen[str] | None = None
         self._lines: queue.Queue[str | None] = queue.Queue()
 
     def _started(self) -> subprocess.Popen[str]:
         if self._process is None:
-            target = compiled(HERE / "java") / "target"
-            command = ["java", *JAVA_OPTIONS, "-cp", f"{target / 'classes'}:{target / 'lib'}/*", "bench.Program"]
+            target = classes("javax")
+            path = self._classpath or f"{target / 'classes'}:{target / 'lib'}/*"
+            command = ["java", *JAVA_OPTIONS, "-cp", path, "bench.Program"]
             self._process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, errors="replace"
             )
@@ -51,7 +61,7 @@ class LoadProgram:
         process.stdin.flush()
 
     def run(
-        self, url: str, workload: str, options: Mapping[str, int], limit: float, on_event: Callable[[str, Mapping[str, Any]], None]
+        self, url: str, workload: str, options: Mapping[str, int | str], limit: float, on_event: Callable[[str, Mapping[str, Any]], None]
     ) -> dict[str, Any]:
         """The result of one workload, within `limit` seconds plus a grace; `on_event` hears of its events when they come.
 

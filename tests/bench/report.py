@@ -10,6 +10,7 @@ from pathlib import Path
 from tests.bench import rows
 from tests.bench.brokers import COMPILED
 from tests.bench.ha_rows import HA_NOTE, ha_table
+from tests.bench.homes_rows import HOMES_NOTE, homes_table
 from tests.bench.judging import PURE, Judged, figures, judged, ratios, spread
 from tests.bench.once import ONCE_NOTE, once_table
 from tests.bench.results import Results, Run
@@ -179,6 +180,10 @@ def render(results: Results, pictures: Sequence[str] = ()) -> str:
     parts.append(["### High availability"] if about_pairs else [])
     parts.append([HA_NOTE] if about_pairs else [])
     parts.append(about_pairs)
+    about_homes = homes_table(runs)
+    parts.append(["### Home brokers"] if about_homes else [])
+    parts.append([HOMES_NOTE] if about_homes else [])
+    parts.append(about_homes)
     about_once = once_table(runs)
     parts.append(["### Exactly once"] if about_once else [])
     parts.append([ONCE_NOTE] if about_once else [])

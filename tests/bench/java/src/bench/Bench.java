@@ -11,10 +11,10 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import javax.jms.Connection;
+import javax.jms.ConnectionFactory;
 import javax.jms.JMSException;
 import javax.jms.MessageConsumer;
 import javax.jms.Session;
-import org.apache.activemq.artemis.jms.client.ActiveMQConnectionFactory;
 
 /** What one run of a workload works with: its options, connections that are closed after it, the meter and the clock of the run. */
 final class Bench implements AutoCloseable {
@@ -34,11 +34,15 @@ final class Bench implements AutoCloseable {
     }
 
     int option(String name) {
+        return Integer.parseInt(text(name));
+    }
+
+    private String text(String name) {
         String value = options.get(name);
         if (value == null) {
             throw new IllegalArgumentException("the option " + name + " is missing");
         }
-        return Integer.parseInt(value);
+        return value;
     }
 
     /** Tasks with a time limit end when this is true. */
@@ -47,25 +51,26 @@ final class Bench implements AutoCloseable {
     }
 
     Connection connect(String parameters) throws JMSException {
-        ActiveMQConnectionFactory factory = new ActiveMQConnectionFactory(
-                url + (parameters.isEmpty() ? "" : (url.contains("?") ? "&" : "?") + parameters));
-        return started(factory);
+        return connect(url, parameters);
     }
 
-    private Connection started(ActiveMQConnectionFactory factory) throws JMSException {
-        Connection connection = factory.createConnection(Program.USER, Program.PASSWORD);
+    private Connection connect(String where, String parameters) throws JMSException {
+        ConnectionFactory factory = Factories.of(where, parameters);
+        String user = options.getOrDefault("user", Program.USER);
+        Connection connection = factory.createConnection(user, options.getOrDefault("password", Program.PASSWORD));
         synchronized (opened) {
-            opened.add(factory);
+            if (factory instanceof AutoCloseable closeable) {
+                opened.add(closeable);
+            }
             opened.add(connection);
         }
         connection.start();
         return connection;
     }
 
-    /** At the broker that listens on another port of this machine. */
-    Session sessionAt(int port) throws JMSException {
-        ActiveMQConnectionFactory factory = new ActiveMQConnectionFactory("tcp://127.0.0.1:" + port + "?useTopologyForLoadBalancing=false");
-        return started(factory).createSession(false, Session.AUTO_ACKNOWLEDGE);
+    /** At the broker whose URL is this option. */
+    Session sessionAt(String name) throws JMSException {
+        return connect(text(name), "useTopologyForLoadBalancing=false").createSession(false, Session.AUTO_ACKNOWLEDGE);
     }
 
     Session session(boolean transacted) throws JMSException {

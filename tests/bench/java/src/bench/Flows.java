@@ -204,7 +204,7 @@ final class Flows {
         Semaphore open = new Semaphore(FORWARDED_OPEN);
         List<Callable<Void>> tasks = new ArrayList<>();
         for (int i = 0; i < bench.option("consumers"); i++) {
-            Session session = bench.sessionAt(bench.option("port" + i));
+            Session session = bench.sessionAt("at" + i);
             MessageConsumer consumer = session.createConsumer(session.createQueue(queue));
             tasks.add(() -> {
                 for (Message message = consumer.receive(RECEIVE_MS); message != null || !bench.stopping();

@@ -1,0 +1,152 @@
+"""Home brokers beside a real Open Message Queue and beside our own store-and-forward cluster: two brokers of each, the same load in turn.
+
+The real ones refuse loopback addresses, so all of it runs in a network namespace: `python -m tests.bench.homes` is what runs there, and its
+lines of output are the runs.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.bench import clusters
+from tests.bench.brokers import usage
+from tests.bench.homes_rows import FORWARDING, LOCAL, OPENMQ, REMOTE
+from tests.bench.judging import PURE
+from tests.bench.load_program import LoadProgram, classes, load_of
+from tests.bench.results import Run, figures_of
+from tests.bench.rows import Cluster as ClusterLoad
+from tests.bench.runner import FAILURES
+from tests.interop.cluster.nodes import Nodes
+from tests.interop.imq import namespace
+from tests.interop.imq.clusters import AS_SHIPPED, CLIENT, Cluster, HomeBrokers, RealBrokers, client_libraries, distribution
+
+MODULE = "tests.bench.homes"
+PORT = 7676
+SIZE = 1024
+MEMBERS = 2
+LIMIT_SECONDS = 1800.0
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Seconds of each measurement, of the same load before, and of load for each fresh cluster."""
+
+    seconds: int = 4
+    warm: int = 2
+    warm_brokers: int = 8
+
+
+QUICK = Sizes(1, 1, 1)
+
+
+def measure(rounds: int, sizes: Sizes, on_run: Callable[[Run], None]) -> None:
+    """So many rounds in a namespace; `on_run` hears of each measurement.  Where no namespace can be made each row says so."""
+    distribution()  # while there is a network
+    classes("jakarta")
+    try:
+        way = namespace.way_in()
+    except namespace.NoNamespace as error:
+        for row in (LOCAL, REMOTE):
+            on_run(Run(OPENMQ, row, 0, error=f"there is no network namespace: {error}"))
+        return
+    command = [*way, sys.executable, "-m", MODULE, str(rounds), json.dumps(asdict(sizes))]
+    environment = os.environ | {namespace.INSIDE: "1"}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            on_run(Run(**json.loads(line)))
+
+
+def flow(program: LoadProgram, urls: Sequence[str], pids: Sequence[int], sizes: Sizes, login: Mapping[str, str]) -> dict[str, float]:
+    """One producer at the first broker, one consumer at the last one; CPU and memory are those of all."""
+    marks: dict[str, list[Any]] = {}
+
+    def mark(event: str, line: Mapping[str, Any]) -> None:
+        marks[event] = [usage(pid) for pid in pids]
+
+    options = {"size": SIZE, "warm": sizes.warm, "seconds": sizes.seconds, "consumers": 1, "at0": urls[-1], **login}
+    found = load_of(program.run(urls[0], "forward", options, sizes.warm + sizes.seconds + 5, mark))
+    used = [after.cpu_seconds - before.cpu_seconds for before, after in zip(marks["measuring"], marks["measured"], strict=True)]
+    figures = figures_of(found, sum(used), sum(each.resident_mib for each in marks["measured"]))
+    figures["source_us"] = used[0] * 1e6 / found.messages
+    figures["target_us"] = sum(used[1:]) * 1e6 / found.messages
+    return figures
+
+
+class Measurement:
+    """All clusters are up at the same time, each has had some load, and they are measured in turn.
+
+    A failed row is noted and passed over.
+    """
+
+    def __init__(self, folder: Path, sizes: Sizes, on_run: Callable[[Run], None]) -> None:
+        self._folder = folder
+        self._sizes = sizes
+        self._on_run = on_run
+
+    def run(self, rounds: int) -> None:
+        with ExitStack() as stack:
+            artemis, openmq = LoadProgram(), LoadProgram(f"{classes('jakarta') / 'classes'}:{client_libraries()}")
+            stack.callback(artemis.stop)
+            stack.callback(openmq.stop)
+            real = RealBrokers(self._folder / OPENMQ, self._places(namespace.REAL), AS_SHIPPED)
+            ours = HomeBrokers(self._folder / PURE, self._places(namespace.OURS))
+            for cluster in (real, ours):
+                stack.callback(cluster.close)
+                cluster.mend()
+            forwarding = stack.enter_context(clusters.running("mqbroker", MEMBERS, self._folder / FORWARDING))
+            warming = Sizes(self._sizes.warm_brokers, 1)
+            measured: dict[tuple[str, str], Callable[[Sizes], Mapping[str, float]]] = {}
+            for row, first, last in ((LOCAL, 0, 0), (REMOTE, 0, 1)):
+                measured[PURE, row] = lambda sizes, n=(first, last): homes_flow(artemis, ours, n, sizes)  # type: ignore[misc]
+                measured[OPENMQ, row] = lambda sizes, n=(first, last): homes_flow(openmq, real, n, sizes)  # type: ignore[misc]
+            measured[FORWARDING, REMOTE] = lambda sizes: forwarding_flow(artemis, forwarding, sizes)
+            for (broker, row), act in measured.items():
+                self._note(broker, row, -1, lambda act=act: act(warming))  # type: ignore[misc]
+            for turn in range(rounds):
+                for (broker, row), act in sorted(measured.items(), key=lambda each: each[0], reverse=turn % 2 == 1):
+                    self._note(broker, row, turn, lambda act=act: act(self._sizes))  # type: ignore[misc]
+
+    def _note(self, broker: str, row: str, turn: int, measure: Callable[[], Mapping[str, float]]) -> None:
+        """The warming up has the turn -1; of that only a failure is told."""
+        try:
+            run = Run(broker, row, turn, measure())
+        except FAILURES as error:
+            run = Run(broker, row, max(turn, 0), error=f"{type(error).__name__}: {error}")
+        if run.round >= 0:
+            self._on_run(run)
+
+    @staticmethod
+    def _places(prefix: str) -> list[str]:
+        return [f"{address}:{PORT}" for address in namespace.addresses(prefix, MEMBERS)]
+
+
+def homes_flow(program: LoadProgram, cluster: Cluster, numbers: tuple[int, int], sizes: Sizes) -> dict[str, float]:
+    """From a broker to a consumer at the same one, or at another."""
+    used = sorted(set(numbers))
+    urls = [cluster.url(number) for number in numbers]
+    return flow(program, urls, [cluster.pid(number) for number in used], sizes, {"user": CLIENT, "password": CLIENT})
+
+
+def forwarding_flow(program: LoadProgram, nodes: Nodes, sizes: Sizes) -> dict[str, float]:
+    return clusters.flow(program, nodes, ClusterLoad(MEMBERS, SIZE), sizes.seconds, sizes.warm)
+
+
+def main(rounds: str, sizes: str) -> None:
+    """What runs in the namespace."""
+    namespace.prepare(namespace.REAL, namespace.OURS, count=MEMBERS)
+    with tempfile.TemporaryDirectory(prefix="mqbroker-bench-") as folder:
+        Measurement(Path(folder), Sizes(**json.loads(sizes)), lambda run: print(json.dumps(asdict(run)), flush=True)).run(int(rounds))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

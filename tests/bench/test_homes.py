@@ -1,0 +1,42 @@
+"""The table of home brokers.  The figures are not judged here."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.bench import homes
+from tests.bench.homes import QUICK
+from tests.bench.homes_rows import FORWARDING, LOCAL, OPENMQ, REMOTE, homes_table
+from tests.bench.report import render
+from tests.bench.results import Results, Run
+from tests.interop.imq import namespace
+
+SETTINGS = {"rounds": 0, "seconds": 0, "warm_load": 0, "warm_broker": 0}
+
+
+def test_ratios_to_the_real_ones_and_to_the_other_cluster() -> None:
+    runs = [Run("mqbroker", REMOTE, turn, {"per_second": rate}) for turn, rate in enumerate((8000, 10_000))]
+    runs += [Run(OPENMQ, REMOTE, turn, {"per_second": 2000}) for turn in range(2)]
+    runs += [Run(FORWARDING, REMOTE, turn, {"per_second": 20_000}) for turn in range(2)]
+    [line] = homes_table(runs)[2:]
+    assert "| 9,000 [8,000–10,000] | 2,000 [2,000–2,000] | 4.50 [4.00–5.00] reached | ≥ 4.0 |" in line
+    assert "| 20,000 [20,000–20,000] | 0.45 [0.40–0.50] **not reached** | ≥ 0.8 |" in line
+
+
+def test_the_page_has_the_table_when_something_was_measured() -> None:
+    assert homes_table([Run("mqbroker", LOCAL, 0, error="it broke")]) == []
+    text = render(Results("m", "c", SETTINGS, [Run("mqbroker", LOCAL, 0, {"per_second": 1.0})]))
+    assert "### Home brokers" in text
+    assert "Home brokers" not in render(Results("m", "c", SETTINGS, []))
+
+
+def test_without_a_namespace_each_row_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused() -> list[str]:
+        raise namespace.NoNamespace("not allowed")
+
+    monkeypatch.setattr(homes, "distribution", lambda: None)
+    monkeypatch.setattr(homes, "classes", lambda generation: None)
+    monkeypatch.setattr(namespace, "way_in", refused)
+    runs: list[Run] = []
+    homes.measure(1, QUICK, runs.append)
+    assert [(run.row, run.error) for run in runs] == [(row, "there is no network namespace: not allowed") for row in (LOCAL, REMOTE)]
