@@ -16,14 +16,17 @@ if TYPE_CHECKING:
 
 
 def _answered(request: Callable[[SessionBranches, Any], int]) -> Callable[[SessionBranches, Any], None]:
-    """A handler that answers once the work up to the ticket of ``request`` is durable, or answers with the error of ``request``."""
+    """A handler that answers once the work up to the ticket of ``request`` is durable, or answers with the error of ``request``.
+
+    An error tells what has become of a branch, as that it is known no more: the answer waits until that is durable, too.
+    """
 
     def handle(branches: SessionBranches, packet: Any) -> None:
         session = branches._session
         try:
             ticket = request(branches, packet)
         except XAError as error:
-            session.reply(wire.XaResponse(True, error.code, str(error)))
+            session.reply(wire.XaResponse(True, error.code, str(error)), session.server.store.ticket())
         except MQError as error:
             # The error is only answered: it concerns the named branch, not the session's own.
             session.reply_error(error)

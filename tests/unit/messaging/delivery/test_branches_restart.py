@@ -120,6 +120,19 @@ class RestartTests(RestartCase):
         self.broker.crash()
         self.assertEqual(self.broker.world.queue("q").message_count, 0)
 
+    def test_a_branch_is_unknown_only_when_its_end_is_durable(self) -> None:
+        """A transaction manager that asks again takes that for the end; after a crash the branch must not be back."""
+        self.prepared()
+        other = XASession(self.broker.world.peer())
+        self.broker.settle()
+        other.session.take()
+        self.session.session.send(wire.XaCommit(xid("t"), False))
+        other.session.send(wire.XaCommit(xid("t"), False))
+        self.assertEqual((self.session.session.take(), other.session.take()), ([], []))
+        self.broker.settle()
+        answers = [each.session.take()[0] for each in (self.session, other)]
+        self.assertEqual([each.response_code for each in answers if isinstance(each, wire.XaResponse)], [0, NOTA])
+
 
 class OutcomeRestartTests(RestartCase):
     """What management has decided is remembered, too."""
