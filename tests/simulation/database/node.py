@@ -47,7 +47,12 @@ class DatabaseNode(BrokerNode):
     # --- what it is made of
 
     def configuration(self) -> Configuration:
-        return replace(super().configuration(), database_store=DatabaseStoreConfiguration("jdbc:postgresql://simulated/mq"))
+        return replace(
+            super().configuration(),
+            database_store=DatabaseStoreConfiguration("jdbc:postgresql://simulated/mq"),
+            journal_directory=STORE.node_directory,
+            large_messages_directory=STORE.large_messages_directory,
+        )
 
     def _parts(self, process: Process) -> Parts:
         return replace(

@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from mqbroker.messaging.message.large_body import LargeBody
 from mqbroker.messaging.message.message import Message
 from mqbroker.messaging.ports import AddressRecord, BranchRecord, PagedMessage, PageFolder, PagePlace, PageReader, QueueRecord, StoreBatch
 from mqbroker.messaging.queues.scheduled import scheduled_time_of
@@ -87,7 +88,7 @@ class SqlBatch(StoreBatch):
     ``effects`` change the accounts of pages, and which messages the database has, at the commit; ``paged`` are the messages for pages.
     """
 
-    __slots__ = ("_bodies", "_origins", "_session", "effects", "held", "paged", "work")
+    __slots__ = ("_bodies", "_origins", "_session", "effects", "held", "paged", "settled", "work")
 
     def __init__(self, session: int, bodies: SqlBodies, origins: Origins) -> None:
         self._session = session
@@ -97,6 +98,8 @@ class SqlBatch(StoreBatch):
         self.effects: list[Callable[[], object]] = []
         self.held: list[Message] = []
         """Large messages whose bodies the store holds until they are written."""
+        self.settled: list[LargeBody] = []
+        """Bodies that a message named which goes."""
         self.paged: list[tuple[SqlFolder, Message, tuple[int, ...], tuple[int, ...], int]] = []
 
     # --- messages
@@ -163,6 +166,7 @@ class SqlBatch(StoreBatch):
         alone = isinstance(state, Kept) and state.single
         self.work.add(work.REMOVE_MESSAGE if alone else work.REMOVE_UNREFERENCED, (session, place))
         if message.large is not None:
+            self.settled.append(message.large)
             self.work.bodies += work.body_removals(session, message.large.body_id, message.large.size)
         if isinstance(state, PagePlace):
             source: Source = state.page

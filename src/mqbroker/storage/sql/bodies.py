@@ -22,6 +22,7 @@ from mqbroker.storage.sql.schema import table
 PIECE_SIZE = 256 * 1024
 """Bytes of a body in one row."""
 
+_IS_NAMED = table("SELECT 1 FROM {message} WHERE session IN (?, ?) AND body = ? LIMIT 1")
 _ADD_PIECE = table("INSERT INTO {body} (session, body, piece, data) VALUES (?, ?, ?, ?)")
 _HAS_BODY = table("SELECT 1 FROM {body} WHERE session = ? AND body = ? LIMIT 1")
 PIECE = table("SELECT data FROM {body} WHERE session IN (?, ?) AND body = ? AND piece = ? LIMIT 1")
@@ -34,7 +35,7 @@ _COPY = table(
 class SqlLargeBody(FileLargeBody):
     """A body whose pieces may be in the database alone, in the rows of ``session``; those of the own one are looked for as well."""
 
-    __slots__ = ("__weakref__", "absent", "session")
+    __slots__ = ("__weakref__", "absent", "kept", "session")
 
     def __init__(
         self, owner: LargeBodies, session: int, body_id: int, path: str, size: int = 0, holders: int = 1, *, absent: bool = False
@@ -43,6 +44,8 @@ class SqlLargeBody(FileLargeBody):
         self.session = session
         self.absent = absent
         """There is no local file yet."""
+        self.kept = False
+        """The thread that writes has made the local file, which is all that there is."""
         self.stored = self.finished = absent
 
 
@@ -98,6 +101,25 @@ class SqlBodies(LargeBodies):
         self.flush()
         return partial(self._store, body, body.size, session)
 
+    def outlives(self, body: LargeBody) -> bool:
+        """A message that names ``body`` goes: does somebody in memory go on using it, with the database as its only place?
+
+        That is a copy that is not stored, such as an expired message that is not durable.
+        """
+        assert isinstance(body, SqlLargeBody)
+        return body.absent and body.holders > 1
+
+    def keeping(self, body: LargeBody) -> Callable[[Connection], object]:
+        """What makes the local file before the last pieces of ``body`` go, in the transaction that removes them."""
+        assert isinstance(body, SqlLargeBody)
+        return partial(self._keep, body)
+
+    def written(self, body: SqlLargeBody) -> None:
+        """A transaction that needed ``body`` is over: it is held for that no longer."""
+        if body.kept and body.body_id not in self._coming:
+            body.absent = False
+        body.release()
+
     def read(self, body: FileLargeBody, offset: int, size: int) -> bytes:
         if isinstance(body, SqlLargeBody) and body.absent:
             if body.body_id not in self._coming:
@@ -138,6 +160,19 @@ class SqlBodies(LargeBodies):
             data = self._files.read(body.path, offset, min(PIECE_SIZE, size - offset))
             connection.run(_ADD_PIECE, (session, body.body_id, number, data))
 
+    def _keep(self, body: SqlLargeBody, connection: Connection) -> None:
+        sessions = self.session, body.session
+        if connection.rows(_IS_NAMED, (*sessions, body.body_id)):
+            return
+        file = self._files.open(body.path)
+        try:
+            for number, offset in enumerate(range(0, body.size, PIECE_SIZE)):
+                [(data,)] = connection.rows(PIECE, (*sessions, body.body_id, number))
+                file.write(offset, bytes(data))
+        finally:
+            file.close()
+        body.kept = True
+
     def _fetch(self, body: SqlLargeBody) -> None:
         file = self._files.open(body.path)
         try:
@@ -145,7 +180,7 @@ class SqlBodies(LargeBodies):
                 wanted = (self.session, body.session, body.body_id, number)
                 found = self._connections.read(lambda connection, wanted=wanted: connection.rows(PIECE, wanted))  # type: ignore[misc]
                 if not found:
-                    return  # its message has been removed meanwhile
+                    return  # its message has been removed meanwhile; who still needs it has the local file
                 file.write(offset, bytes(found[0][0]))
         finally:
             file.close()

@@ -101,7 +101,7 @@ class SqlStore(Tickets):
         self._drawing = False
         self._gathered = Work()
         self._gathered_bodies: list[Any] = []
-        """Messages whose bodies are held until they are written."""
+        """Bodies that are held until they are written, or brought from the database before their pieces go."""
         self._batch = 0
         self._busy = False
         self._scheduled = False
@@ -243,6 +243,10 @@ class SqlStore(Tickets):
         for message in own.held:
             message.large.hold()  # type: ignore[union-attr]
             self._gathered_bodies.append(message.large)
+        for body in filter(self._bodies.outlives, own.settled):
+            self._gathered.keep_bodies.append(self._bodies.keeping(body))
+            body.hold()
+            self._gathered_bodies.append(body)
         for effect in own.effects:
             effect()
         if arrival is not None:
@@ -309,7 +313,7 @@ class SqlStore(Tickets):
         self._inheriting.removed(removed)
         self.own.hold(ticket)
         for body in bodies:
-            body.release()
+            self._bodies.written(body)
         self.flush()
 
     def _try_again(self, work: Work, batch: int, ticket: int, bodies: list[Any]) -> None:

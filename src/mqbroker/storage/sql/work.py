@@ -67,7 +67,7 @@ class Work:
     """Statements by phase.  ``ordered`` run first, one by one: definitions, settings, branches; at the end bodies go that nobody names any
     more, and then what ``last`` ends: whole sessions."""
 
-    __slots__ = ("bodies", "last", "ordered", "phases", "store_bodies")
+    __slots__ = ("bodies", "keep_bodies", "last", "ordered", "phases", "store_bodies")
 
     def __init__(self) -> None:
         self.ordered: list[tuple[str, Parameters]] = []
@@ -77,6 +77,8 @@ class Work:
         """Parts of bodies that a removed message has named."""
         self.store_bodies: list[Callable[[Connection], object]] = []
         """Functions that put the pieces of bodies into the database."""
+        self.keep_bodies: list[Callable[[Connection], object]] = []
+        """Functions that take the pieces out again before they go."""
 
     def add(self, statement: str, parameters: Parameters) -> None:
         """One more statement of a phase."""
@@ -102,6 +104,7 @@ class Work:
             self.phases.setdefault(statement, []).extend(parameters)
         self.bodies += other.bodies
         self.store_bodies += other.store_bodies
+        self.keep_bodies += other.keep_bodies
 
     def run(self, connection: Connection) -> None:
         """Run everything, within a transaction."""
@@ -113,6 +116,8 @@ class Work:
             connection.run(statement, parameters)
         for statement in _PHASES[2:]:
             self._run_phase(connection, statement)
+        for keep in self.keep_bodies:
+            keep(connection)
         if self.bodies:
             connection.run_many(REMOVE_BODY, self.bodies)
         for statement, parameters in self.last:

@@ -102,6 +102,49 @@ class BodyTests(TestCase):
         self.rig.settle()
         self.assertEqual(body.read(0, 10), CONTENT[:10])
 
+    def test_a_body_stays_for_a_copy_that_is_not_stored(self) -> None:
+        """As for an expired message that is not durable: no row names the body any more."""
+        self.store()
+        self.rig.kill()
+        [entry] = self._read()
+        large = entry.large
+        assert large is not None
+        large.hold()
+        batch = self.rig.store.begin()
+        batch.acknowledge(self.queue_id, entry)
+        self.rig.store.commit(batch)
+        large.release()
+        self.rig.settle()
+        self.assertEqual((self.pieces(), large.read(0, len(CONTENT))), (0, CONTENT))
+        large.release()
+        self.rig.settle()
+        self.assertEqual(self.rig.disk.list(LARGE), ["server.lock", "serverlock.1"])
+
+    def test_a_body_that_is_asked_for_as_its_pieces_go(self) -> None:
+        self.store()
+        self.rig.kill()
+        [entry] = self._read()
+        large = entry.large
+        assert large is not None
+        large.hold()
+        batch = self.rig.store.begin()
+        batch.acknowledge(self.queue_id, entry)
+        self.rig.store.commit(batch)
+        large.release()
+        self.rig.clock.run_due()
+        self.rig.writer.run_one()
+        self.assertEqual(self.pieces(), 0)
+        came: list[bytes] = []
+        for _ in range(2):
+            try:
+                came.append(large.read(0, len(CONTENT)))
+            except NotYet as pending:
+                pending.when_there(lambda: came.append(large.read(0, len(CONTENT))))
+        large.release()
+        self.rig.settle()
+        self.assertEqual(came, [CONTENT] * 2)
+        self.assertEqual(self.rig.disk.list(LARGE), ["server.lock", "serverlock.1"])
+
     def _large_of_a_restart(self) -> SqlLargeBody:
         """The body of a stored message, without a local file and without a holder."""
         self.store()
