@@ -6,7 +6,7 @@ It lives on while its processes come and go: the disk and the network are the wo
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Set
 from functools import partial
 from pathlib import Path
 
@@ -471,7 +471,7 @@ class BrokerNode:
         ]
         found += self.connection_problems()
         # The next start tries again to remove what could not be removed.
-        kept = self.disk.not_removed
+        kept = self.disk.not_removed | self.looked_at
         directory = STORE.large_messages_directory
         files = [name for name in self.disk.list(directory) if f"{directory}/{name}" not in kept and not name.startswith(PREFIX)]
         if files:
@@ -483,6 +483,11 @@ class BrokerNode:
         if self.store.backlog:
             found.append(f"{self.store.backlog} bytes wait for the disk")
         return [*found, *accounts.messaging_problems(self.messaging), *self.store_problems()]
+
+    @property
+    def looked_at(self) -> Set[str]:
+        """Files of bodies that are kept for a while although no message needs them."""
+        return frozenset()
 
     def store_problems(self) -> Iterable[str]:
         """What a store keeps that nobody needs."""

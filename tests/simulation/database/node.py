@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Set
 from dataclasses import replace
 
 from mqbroker.config.instance.broker_settings import BrokerSettings
@@ -165,6 +165,10 @@ class DatabaseNode(BrokerNode):
     @property
     def has_paged(self) -> bool:
         return self.starts > 1
+
+    @property
+    def looked_at(self) -> Set[str]:
+        return {body.path for body in self.store._bodies._looked_at.values()}
 
     def store_problems(self) -> Iterable[str]:
         return tables.problems(self.server_of_data, self.messaging)

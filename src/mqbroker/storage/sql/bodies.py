@@ -22,6 +22,9 @@ from mqbroker.storage.sql.schema import table
 PIECE_SIZE = 256 * 1024
 """Bytes of a body in one row."""
 
+LOOKED_AT_MAX = 64
+"""Bodies in local files that nobody holds: browsers and readers look at them, and come back for the next part."""
+
 _IS_NAMED = table("SELECT 1 FROM {message} WHERE session IN (?, ?) AND body = ? LIMIT 1")
 _ADD_PIECE = table("INSERT INTO {body} (session, body, piece, data) VALUES (?, ?, ?, ?)")
 _HAS_BODY = table("SELECT 1 FROM {body} WHERE session = ? AND body = ? LIMIT 1")
@@ -76,6 +79,8 @@ class SqlBodies(LargeBodies):
         self._coming: dict[int, list[Callable[[], object]]] = {}
         self._let_go: set[int] = set()
         """Those of ``_coming`` whose last holder has gone; who only looks holds none."""
+        self._looked_at: dict[int, SqlLargeBody] = {}
+        """Those in local files that nobody holds, the one that was read last at the end."""
         self._going: dict[str, list[Callable[[], object]]] = {}
         """Files that the writing thread is about to remove, with who waits for that: the reading thread must not bring them before."""
 
@@ -126,11 +131,15 @@ class SqlBodies(LargeBodies):
                 self._coming[body.body_id] = []
                 self._bring(body)
             raise NotYet(self._coming[body.body_id].append)
+        looked_at = self._looked_at.pop(body.body_id, None)
+        if looked_at is not None:
+            self._looked_at[body.body_id] = looked_at
         return super().read(body, offset, size)
 
     def close(self) -> None:
         super().close()
         self._coming.clear()
+        self._looked_at.clear()
 
     def _remove(self, body: FileLargeBody) -> None:
         if body.removed:
@@ -141,6 +150,7 @@ class SqlBodies(LargeBodies):
             return
         super()._remove(body)
         if body.removed and body.size:
+            self._looked_at.pop(body.body_id, None)
             self._going[body.path] = []
 
     def _removed(self, path: str, error: Exception | None) -> None:
@@ -209,6 +219,18 @@ class SqlBodies(LargeBodies):
         if body.body_id in self._let_go:
             self._let_go.discard(body.body_id)
             self._remove(body)
+        elif body.holders <= 0 and not body.removed:
+            self._looked_at[body.body_id] = body
+            self._drop_oldest()
+
+    def _drop_oldest(self) -> None:
+        """Who still looks at it has it brought again."""
+        while len(self._looked_at) > LOOKED_AT_MAX:
+            body = self._looked_at.pop(next(iter(self._looked_at)))
+            if body.holders <= 0:
+                body.absent = True
+                self._going[body.path] = []
+                self._writer.submit([partial(self._files.remove, body.path)], partial(self._removed, body.path))
 
     def _bring_again(self, body: SqlLargeBody) -> None:
         if not self.closed:

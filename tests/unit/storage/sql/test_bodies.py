@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from unittest import TestCase
+from unittest import TestCase, mock
 
+from mqbroker.messaging.message.large_body import LargeBody
 from mqbroker.messaging.message.message import Message
 from mqbroker.messaging.message.not_yet import NotYet
 from mqbroker.storage.sql import bodies
@@ -101,6 +102,29 @@ class BodyTests(TestCase):
             body.read(0, 10)
         self.rig.settle()
         self.assertEqual(body.read(0, 10), CONTENT[:10])
+
+    def test_local_files_of_bodies_that_are_only_looked_at_are_few(self) -> None:
+        for _ in range(3):
+            self.store()
+        self.rig.kill()
+        pager = self.rig.store.pager
+        assert pager is not None
+        reader = pager.folder("a").reader(self.queue_id)
+        found: list[LargeBody] = []
+        while True:
+            look = reader.look()
+            try:
+                found += [entry.message.large for entry in look.read() or () if entry.message.large is not None]
+                break
+            except NotYet:
+                self.rig.settle()
+        with mock.patch.object(bodies, "LOOKED_AT_MAX", 1):
+            for body in (*found, *found):
+                with self.assertRaises(NotYet):
+                    body.read(0, 10)
+                self.rig.settle()
+                self.assertEqual((body.read(0, 10), body.read(10, 10)), (CONTENT[:10], CONTENT[10:20]))
+                self.assertEqual(len(self.rig.disk.list(LARGE)), 3)
 
     def test_a_body_stays_for_a_copy_that_is_not_stored(self) -> None:
         """As for an expired message that is not durable: no row names the body any more."""
