@@ -15,7 +15,7 @@ from mqbroker.process.sqlite import SqliteConnection
 from mqbroker.storage.sql.database import Connection, DatabaseAwayError, Row
 from mqbroker.storage.sql.schema import table
 from tests.simulation.database.threads import Threads
-from tests.simulation.world import Process, World
+from tests.simulation.world import WALL_START_MS, Process, World
 from tests.support.disk import SimulatedCrash
 
 if TYPE_CHECKING:
@@ -62,10 +62,12 @@ class PlainDatabase:
     name = NAME
     binary = "BLOB"
     number = "INTEGER"
+    now = "now_ms()"
 
     def __init__(self, image: bytes) -> None:
         self._connection = memory()
         self._connection.deserialize(image)
+        self._connection.create_function("now_ms", 0, lambda: 0)
 
     def connect(self) -> Connection:
         return _Kept(self._connection, NAME)
@@ -102,8 +104,15 @@ class DatabaseServer:
         self._has_tables = False
         self._away_until = self._silent_until = self._refuses_until = 0.0
         self._connections: list[SimulatedConnection] = []
+        self._replayed_ms: int | None = None
         self._work_raw, self._front_raw = memory(), memory()
+        for each in (self._work_raw, self._front_raw):
+            each.create_function("now_ms", 0, self.wall_ms)
         self._work, self._front = SqliteConnection(self._work_raw, NAME), SqliteConnection(self._front_raw, NAME)
+
+    def wall_ms(self) -> int:
+        """The time of the server, ms since the epoch: ``now_ms()`` in statements."""
+        return WALL_START_MS + int(self.world.now * 1000) if self._replayed_ms is None else self._replayed_ms
 
     # --- for connections
 
@@ -179,7 +188,7 @@ class DatabaseServer:
 
     def work(self, connection: SimulatedConnection) -> Connection:
         """Where its transaction runs."""
-        assert self.holder is connection, "a statement that changes something stands outside of a transaction"
+        assert self.holder is connection
         return self._work
 
     @property
@@ -191,8 +200,9 @@ class DatabaseServer:
         assert self.holder is connection
         self._work.commit()
         self._front.begin()
-        for function in connection.done:
+        for self._replayed_ms, function in connection.done:
             function(self._front)
+        self._replayed_ms = None
         self._front.commit()
         self._free(connection)
         if self.has_tables:
@@ -330,6 +340,7 @@ class ServerDatabase:
     name = NAME
     binary = "BLOB"
     number = "INTEGER"
+    now = "now_ms()"
 
     def __init__(self, server: DatabaseServer, process: Process, machine: Machine | None = None) -> None:
         self._server = server
@@ -352,8 +363,8 @@ class SimulatedConnection:
         """When the last statement was done."""
         self.commits = False
         """Is a commit under way?"""
-        self.done: list[Callable[[Connection], object]] = []
-        """What the open transaction has done."""
+        self.done: list[tuple[int, Callable[[Connection], object]]] = []
+        """What the open transaction has done, and when (ms since the epoch)."""
 
     def check(self) -> None:
         if self.broken:
@@ -367,10 +378,7 @@ class SimulatedConnection:
     def commit(self) -> None:
         self.commits = True
         self._go("commit")
-        self._server.commit(self)
-        self.commits = False
-        self._server.meet(self, "committed")
-        self._server.travel(self)
+        self._commit()
 
     def rollback(self) -> None:
         if not self.broken and self.process.alive:
@@ -395,11 +403,28 @@ class SimulatedConnection:
         self._do(lambda connection: connection.run_many(statement, every))
 
     def _do(self, function: Callable[[Connection], T]) -> T:
-        """Change something; the commit does the same for all."""
-        result = function(self._server.work(self))
-        self.done.append(function)
-        self.used = self._server.world.now
+        """Change something; the commit does the same for all.  Outside of a transaction this is one."""
+        server = self._server
+        alone = server.holder is not self
+        if alone:
+            server.open_transaction(self)
+        try:
+            result = function(server.work(self))
+        except BaseException:
+            if alone:
+                server.roll_back(self)
+            raise
+        self.done.append((server.wall_ms(), function))
+        self.used = server.world.now
+        if alone:
+            self._commit()
         return result
+
+    def _commit(self) -> None:
+        self._server.commit(self)
+        self.commits = False
+        self._server.meet(self, "committed")
+        self._server.travel(self)
 
     def close(self) -> None:
         if self.process.alive:

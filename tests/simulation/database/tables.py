@@ -11,7 +11,7 @@ from tests.simulation.database.server import DatabaseServer
 
 def problems(server: DatabaseServer, messaging: Messaging) -> Iterator[str]:
     """Rows that nobody needs any more, or that are missing."""
-    for name in ("reference", "message", "body", "branch"):
+    for name in ("reference", "message", "body", "branch", "removal"):
         rows = server.ask(f"SELECT * FROM {{{name}}}")
         if rows:
             yield f"{len(rows)} rows are left in the table of {name}: {[_short(row) for row in rows[:3]]}"

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from mqbroker.storage.sql.database import DatabaseAwayError, transaction
 from tests.simulation.database.server import IDLE_LIMIT, LOCK_LIMIT, SILENCE_LIMIT, DatabaseServer, ServerDatabase, SimulatedConnection
 from tests.simulation.database.threads import Threads
-from tests.simulation.world import Process, World
+from tests.simulation.world import WALL_START_MS, Process, World
 
 
 class Machine:
@@ -90,6 +90,14 @@ class ServerTests(unittest.TestCase):
         self.do(read, self.other)
         self.assertEqual(self.outcome(), ["done", "done"])
         self.assertEqual((seen, self.there), ([[(1,)], []], [1, 2, 3]))
+
+    def test_a_statement_alone_is_a_transaction_and_its_time_is_that_of_the_server(self) -> None:
+        self.insert(1, wait=0.5)
+        self.world.schedule(0.1, self.do, lambda connection: connection.run("INSERT INTO t VALUES (now_ms())"), self.other)
+        self.assertEqual(self.outcome(), ["done", "done"])
+        [_, (when,)] = self.server.ask("SELECT x FROM t ORDER BY x")
+        self.assertTrue(1500 <= when - WALL_START_MS < 1700, when)  # the table was made in the first second
+        self.assertEqual(self.server._work.rows("SELECT x FROM t ORDER BY x"), self.server.ask("SELECT x FROM t ORDER BY x"))
 
     def test_transactions_wait_for_each_other(self) -> None:
         self.insert(1, wait=0.5)
