@@ -303,8 +303,11 @@ class SqlPageScan:
                 self._source, self._place = following, following.place
         self._place = found[-1].place
         rows = PagedRows([], [], [], {}, {}, {})
+        source = self._source
+        reached = source if source.origin is not None else source.folder.share(source.queue_id).own
         for row in found:
-            if row.place not in self._source.early:
+            # The queue may have come further than this scan: then it has what is scheduled in memory.
+            if row.place not in reached.early and (row.place > reached.place or not _is_scheduled(row)):
                 self._add(rows, row)
         return rows
 

@@ -83,6 +83,20 @@ class ReaderTests(PagedTestCase, TestCase):
         assert again is not None
         self.assertEqual(again.ids, rows.ids)
 
+    def test_a_scan_that_is_behind_the_queue_leaves_out_what_the_queue_has_taken(self) -> None:
+        """Else a scheduled message would come into memory once more."""
+        [scheduled] = self.page(1, properties={KEY_SCHEDULED_DELIVERY: (LONG, 5)})
+        [last] = self.page(1)
+        scan = self.reader.scan()
+        batch = self.rig.store.begin()
+        _, _, taken = batch.acknowledge_until(self.reader, scheduled.message_id)
+        self.assertEqual([entry.message.message_id for entry in taken], [scheduled.message_id])
+        self.rig.store.commit(batch)
+        self.rig.settle()
+        rows = scan.read()
+        assert rows is not None
+        self.assertEqual((rows.ids, rows.scheduled), ([last.message_id], {}))
+
     def test_passing_up_to_a_key_leaves_scheduled_messages_to_the_queue(self) -> None:
         first = self.page(1)
         [scheduled] = self.page(1, properties={KEY_SCHEDULED_DELIVERY: (LONG, 5)})
