@@ -128,7 +128,7 @@ def origin_rows(layers: Layers) -> list[dict[str, Any]]:
         entry = find_property(setting.name)
         if entry is None or (not setting.value and not layers.given(setting.name)):
             continue
-        value = "****" if is_secret(setting.name) and setting.value else setting.value
+        value = "****" if is_secret(setting.name, setting.value) and setting.value else setting.value
         rows.append(
             {
                 "name": setting.name,
