@@ -3,7 +3,8 @@
 =====================  ================================================================================================================
 version                the version of the tables
 ids                    the next number that nobody has drawn
-session                a broker's data: who owns them now, the epoch of that ownership, and the number of its last transaction
+session                a broker's data: the broker ('' = it has no id) and the process that own them now, the epoch of that ownership,
+                       and the number of its last transaction; of several sessions of a broker one is current (1)
 address, queue         definitions, as the records of the bindings have them (JSON)
 setting                what management has set
 message                a message: its bytes, its place in the order, the folder of pages it belongs to, its branch (0 = it counts)
@@ -26,8 +27,8 @@ PREFIX = "mqbroker_"
 _TABLES = (
     "version (version {number} NOT NULL)",
     "ids (next_id {number} NOT NULL)",
-    "session (session {number} NOT NULL PRIMARY KEY, node_id TEXT NOT NULL, owner TEXT NOT NULL, epoch {number} NOT NULL, "
-    "batch {number} NOT NULL)",
+    "session (session {number} NOT NULL PRIMARY KEY, node_id TEXT NOT NULL, broker TEXT NOT NULL, current {number} NOT NULL, "
+    "owner TEXT NOT NULL, epoch {number} NOT NULL, batch {number} NOT NULL)",
     "address (session {number} NOT NULL, id {number} NOT NULL, value TEXT NOT NULL, PRIMARY KEY (session, id))",
     "queue (session {number} NOT NULL, id {number} NOT NULL, value TEXT NOT NULL, PRIMARY KEY (session, id))",
     "setting (session {number} NOT NULL, kind TEXT NOT NULL, name TEXT NOT NULL, value TEXT NOT NULL, PRIMARY KEY (session, kind, name))",

@@ -3,6 +3,9 @@
 The first statement of every transaction writes its number into the row of the session, provided that owner and epoch are still its own.
 So a takeover, which changes that row, waits for the transaction or makes it fail; and a broker that has lost the answer to a commit looks
 the number up.
+
+A broker of an enhanced cluster has one current session, which it writes to, and inherited ones: those that it has taken from other brokers.
+A takeover changes all rows of a broker in one transaction, so the row of the current session is the fence for all of them.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ Work that is not durable needs ids while the database is away: half a block last
 
 @dataclass(frozen=True, slots=True)
 class StoreSession:
-    """One ownership of a broker's data: ``number`` names the data, ``owner`` and ``epoch`` the ownership."""
+    """One ownership of a broker's data: ``number`` names the data, ``owner`` (a process) and ``epoch`` the ownership."""
 
     number: int
     node_id: str
@@ -51,31 +54,64 @@ class StoreSession:
         return FencedError(f"the data of node {self.node_id} have another owner than {self.owner} in epoch {self.epoch}")
 
 
-def node_id_of(connection: Connection) -> str | None:
-    """The node id of the data that are there; None for an empty database."""
-    found = connection.rows(table("SELECT node_id FROM {session} ORDER BY session"))
+def node_id_of(connection: Connection, broker: str = "") -> str | None:
+    """The node id of the broker's current session; None where it has none."""
+    found = connection.rows(table("SELECT node_id FROM {session} WHERE broker = ? AND current = 1 ORDER BY session"), (broker,))
     return str(found[0][0]) if found else None
 
 
-def take(connection: Connection, node_id: str, owner: str) -> StoreSession:
-    """Become the owner of the data of this node, in a transaction of its own; a former owner writes nothing more."""
+def is_known(connection: Connection, node_id: str) -> bool:
+    """Do data of this node id exist, whoever owns them?"""
+    return bool(connection.rows(table("SELECT 1 FROM {session} WHERE node_id = ?"), (node_id,)))
+
+
+def take(connection: Connection, node_id: str, owner: str, broker: str = "") -> StoreSession:
+    """Become the owner of all data of this broker, in a transaction of its own; a former owner writes nothing more.
+
+    ``node_id`` is that of the current session, which is made where the broker has none.  Returns that session; :func:`inherited` gives the
+    other ones.
+    """
     with transaction(connection):
-        found = connection.rows(table("SELECT session, epoch FROM {session} WHERE node_id = ?"), (node_id,))
+        found = connection.rows(
+            table("SELECT session, epoch FROM {session} WHERE broker = ? AND node_id = ? AND current = 1"), (broker, node_id)
+        )
         if found:
             number, epoch = found[0][0], found[0][1] + 1
             changed = connection.run(
-                table("UPDATE {session} SET owner = ?, epoch = ?, batch = 0 WHERE session = ? AND epoch = ?"),
-                (owner, epoch, number, epoch - 1),
+                table("UPDATE {session} SET owner = ?, epoch = ?, batch = 0 WHERE session = ? AND epoch = ? AND broker = ?"),
+                (owner, epoch, number, epoch - 1, broker),
             )
             if changed != 1:
                 raise FencedError(f"another broker has taken the data of node {node_id} at the same time")
         else:
             number, epoch = draw_ids(connection, 1), 1
             connection.run(
-                table("INSERT INTO {session} (session, node_id, owner, epoch, batch) VALUES (?, ?, ?, ?, 0)"),
-                (number, node_id, owner, epoch),
+                table("INSERT INTO {session} (session, node_id, broker, current, owner, epoch, batch) VALUES (?, ?, ?, 1, ?, ?, 0)"),
+                (number, node_id, broker, owner, epoch),
             )
+        connection.run(table("UPDATE {session} SET owner = ?, epoch = epoch + 1 WHERE broker = ? AND current = 0"), (owner, broker))
     return StoreSession(number, node_id, owner, epoch)
+
+
+def inherited(connection: Connection, own: StoreSession, broker: str) -> list[StoreSession]:
+    """The sessions of other brokers whose data are this one's now, oldest first; ``own`` is its current one."""
+    statement = table(
+        "SELECT session, node_id, owner, epoch FROM {session} WHERE broker = ? AND current = 0 AND owner = ? ORDER BY session"
+    )
+    return [StoreSession(*row) for row in connection.rows(statement, (broker, own.owner))]
+
+
+def switch(connection: Connection, target: str, taker: str, owner: str) -> list[StoreSession]:
+    """Make every session of the broker ``target`` one of ``taker``, whose process is ``owner``; within a transaction of the caller.
+
+    Waits for a transaction of the target that is under way; whatever it tries later changes nothing.  Returns the sessions, oldest first:
+    none where somebody else has taken them.
+    """
+    statement = table(
+        "UPDATE {session} SET broker = ?, current = 0, owner = ?, epoch = epoch + 1 WHERE broker = ? "
+        "RETURNING session, node_id, owner, epoch"
+    )
+    return [StoreSession(*row) for row in sorted(connection.rows(statement, (taker, owner, target)))]
 
 
 def draw_ids(connection: Connection, count: int) -> int:

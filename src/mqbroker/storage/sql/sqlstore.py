@@ -43,7 +43,8 @@ class SqlStore(Tickets):
 
     ``bodies_directory`` is where bodies of large messages lie as they come in.  ``writer`` and ``reading`` are two threads.
     ``claim`` is the right to the local folder of the broker: a second process of the same instance is refused, while one that has the data
-    from elsewhere is told apart by the epoch.  ``on_failure`` is called once, with a reason, when the store is lost.
+    from elsewhere is told apart by the epoch.  ``on_failure`` is called once, with a reason, when the store is lost.  ``broker_id`` is that
+    of a member of an enhanced cluster, '' = it is none.
     """
 
     _log = Logger()
@@ -59,16 +60,19 @@ class SqlStore(Tickets):
         entropy: Callable[[int], bytes],
         claim: Claim,
         on_failure: Callable[[str], object] | None = None,
+        broker_id: str = "",
     ) -> None:
         super().__init__(on_failure)
         self.node_id = ""
+        self.owner = entropy(16).hex()
+        """Names this process in the rows of its sessions."""
+        self._broker_id = broker_id
         self._claim = claim
         self._database = database
         self._writer = writer
         self._reading = reading
         self._clock = clock
         self._entropy = entropy
-        self._owner = entropy(16).hex()
         self._make_directory = partial(file_system.make_directory, bodies_directory)
         self._connections = Connections(database)
         self.pager: SqlPager | None = SqlPager(self.next_id, self._drop_rows)
@@ -112,13 +116,18 @@ class SqlStore(Tickets):
         try:
             connection = self._connections.at_start()
             schema.prepare(self._database, connection)
-            self.node_id = session.node_id_of(connection) or self._claim.node_id
+            self.node_id = session.node_id_of(connection, self._broker_id) or self._new_node_id(connection)
         except DatabaseAwayError as error:
             self._release()
             raise DatabaseError(str(error)) from error
         except BaseException:
             self._release()
             raise
+
+    def _new_node_id(self, connection: Connection) -> str:
+        """That of the local folder; a new one after another broker has taken the data that had it."""
+        local = self._claim.node_id
+        return new_node_id(self._entropy) if session.is_known(connection, local) else local
 
     def _release(self) -> None:
         run_steps([self._connections.close, self._claim.withdraw])
@@ -138,7 +147,7 @@ class SqlStore(Tickets):
 
     def _load(self) -> Recovered:
         connection = self._connections.at_start()
-        self._session = own = session.take(connection, self.node_id, self._owner)
+        self._session = own = session.take(connection, self.node_id, self.owner, self._broker_id)
         with transaction(connection):
             self._next_id = session.draw_ids(connection, ID_BLOCK)
         self._ids_end = self._next_id + ID_BLOCK

@@ -9,7 +9,7 @@ from mqbroker.storage.sql import schema, session
 from mqbroker.storage.sql.database import transaction
 from tests.unit.storage.sql.support import SqlRig
 
-NODE = "00000000-0000-0000-0000-000000000001"
+NODE, OTHER, THIRD = (f"00000000-0000-0000-0000-00000000000{number}" for number in (1, 2, 3))
 
 
 class SessionTests(TestCase):
@@ -42,6 +42,60 @@ class SessionTests(TestCase):
         session.take(self.connection, NODE, "one")
         with self.assertRaises(FencedError), transaction(self.connection):
             former.write(self.connection, 1)
+
+    def test_sessions_of_two_brokers_lie_side_by_side(self) -> None:
+        first = session.take(self.connection, NODE, "one", "b1")
+        second = session.take(self.connection, OTHER, "two", "b2")
+        self.assertNotEqual(first.number, second.number)
+        self.assertEqual([session.node_id_of(self.connection, each) for each in ("b1", "b2", "b3", "")], [NODE, OTHER, None, None])
+        self.assertTrue(session.is_known(self.connection, NODE))
+        for each in (first, second):
+            with transaction(self.connection):
+                each.write(self.connection, 1)
+
+    def test_a_switch_takes_all_sessions_of_a_broker_and_fences_its_process(self) -> None:
+        first = session.take(self.connection, NODE, "one", "b1")
+        second = session.take(self.connection, OTHER, "two", "b2")
+        with transaction(self.connection):
+            taken = session.switch(self.connection, "b1", "b2", "two")
+        self.assertEqual(taken, [session.StoreSession(first.number, NODE, "two", first.epoch + 1)])
+        self.assertEqual(session.inherited(self.connection, second, "b2"), taken)
+        with self.assertRaises(FencedError), transaction(self.connection):
+            first.write(self.connection, 1)
+        third = session.take(self.connection, THIRD, "three", "b3")
+        with transaction(self.connection):
+            taken = session.switch(self.connection, "b2", "b3", "three")
+        self.assertEqual([each.number for each in taken], [first.number, second.number])
+        self.assertEqual(session.inherited(self.connection, third, "b3"), taken)
+        with transaction(self.connection):
+            self.assertEqual(session.switch(self.connection, "b2", "b1", "one"), [])
+
+    def test_a_switch_that_is_rolled_back_has_taken_nothing(self) -> None:
+        first = session.take(self.connection, NODE, "one", "b1")
+        with self.assertRaises(KeyError), transaction(self.connection):
+            session.switch(self.connection, "b1", "b2", "two")
+            raise KeyError
+        with transaction(self.connection):
+            first.write(self.connection, 1)
+
+    def test_a_start_owns_what_an_earlier_process_has_inherited(self) -> None:
+        first = session.take(self.connection, NODE, "one", "b1")
+        session.take(self.connection, OTHER, "two", "b2")
+        with transaction(self.connection):
+            session.switch(self.connection, "b1", "b2", "two")
+        again = session.take(self.connection, OTHER, "two again", "b2")
+        [taken] = session.inherited(self.connection, again, "b2")
+        self.assertEqual((taken.number, taken.owner), (first.number, "two again"))
+
+    def test_a_broker_whose_data_were_taken_begins_anew(self) -> None:
+        first = session.take(self.connection, NODE, "one", "b1")
+        session.take(self.connection, OTHER, "two", "b2")
+        with transaction(self.connection):
+            session.switch(self.connection, "b1", "b2", "two")
+        self.assertIsNone(session.node_id_of(self.connection, "b1"))
+        again = session.take(self.connection, THIRD, "one again", "b1")
+        self.assertNotEqual(again.number, first.number)
+        self.assertEqual(session.inherited(self.connection, again, "b1"), [])
 
     def test_ids_are_drawn_once(self) -> None:
         with transaction(self.connection):
