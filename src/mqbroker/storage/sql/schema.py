@@ -58,6 +58,10 @@ _INDEXES = (
 )
 
 
+OF_SESSIONS = tuple(each.split(" ", 1)[0] for each in _TABLES if " (session " in each and not each.startswith("session "))
+"""The tables whose rows belong to a session."""
+
+
 def table(statement: str) -> str:
     """A statement with the names of the tables in the place of ``{message}`` and so on."""
     names = {each.split(" ", 1)[0]: PREFIX + each.split(" ", 1)[0] for each in _TABLES}
