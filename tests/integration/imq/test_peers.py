@@ -179,7 +179,7 @@ class PostgresqlPeersTests(PeersCase):
 
     async def test_the_database_is_stopped_and_comes_back(self) -> None:
         await self.with_table(lambda table, connection: table.create(connection))
-        nodes = await self.peers(3)
+        nodes = await self.peers(3, listed=False)
         session = await self.session(nodes[1])
         await session.create_queue(durable("q"))
         await self.everywhere(nodes, "q")

@@ -34,7 +34,7 @@ def puppet(java: None) -> Iterator[Puppet]:
 
 def test_a_subscription_is_known_to_all_while_another_broker_is_down(peers: Processes, puppet: Puppet) -> None:
     for number in range(3):
-        puppet.connect(f"c{number}", peers.url(number, "useTopologyForLoadBalancing=false"), client_id=f"client-{number}")
+        puppet.connect(f"c{number}", peers.url(number, "useTopologyForLoadBalancing=false"))
     puppet.send("c0", "queue://q", COUNT)
     puppet.consume("queue", "c2", "queue://q")
     assert puppet.take_all("queue", COUNT) == list(range(COUNT))
@@ -44,7 +44,7 @@ def test_a_subscription_is_known_to_all_while_another_broker_is_down(peers: Proc
     puppet.consume("durable", "c1", "topic://d", subscription="sub", shared=True)
     puppet.close("durable")
     peers.restart(0)
-    puppet.connect("again", peers.url(0, "useTopologyForLoadBalancing=false"), client_id="client-again")
+    puppet.connect("again", peers.url(0, "useTopologyForLoadBalancing=false"))
     puppet.send("again", "topic://d", COUNT)
     puppet.consume("durable", "c2", "topic://d", subscription="sub", shared=True)
     assert puppet.take_all("durable", COUNT) == list(range(COUNT))
