@@ -122,7 +122,7 @@ class Homes:
             found = None if self.members is None else self._listed
             standing = self.shared.recording.standing
             self._looking = Looking(self._table, server.clock, server.turn, self.shared.recording.answer_record_has, found)
-            self._same_record = SameRecord(peers, server.clock, server.turn, lambda: (standing.generation, standing.position), part)
+            self._same_record = SameRecord(peers, server.clock, server.turn, lambda: standing.generation, part)
         self.delivery = Delivery(server.messaging, self.links, server.node_id, runtime, settings)
         self.loads = HomeLoads(self.links, lambda node_id: sum(1 for _ in self.delivery.remote_consumers(node_id)))
         coordination = self.delivery.coordination
