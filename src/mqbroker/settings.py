@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -55,17 +56,20 @@ def settings_from_instance(
         if security.certificate_domain is not None:
             settings.certificate_login = instance.login_config.get(security.certificate_domain, ())
     if imq is not None or (folder / PROPERTIES_FILE).exists():
-        _make_imq(settings, instance.broker_xml, imq, definitions or {})
+        _make_imq(settings, instance.broker_xml, imq, definitions or {}, environment)
     return _checked(settings, loaded, instance.broker_xml, instance.login_config_file)
 
 
-def _make_imq(settings: BrokerSettings, broker_xml: str, start: ImqStart | None, definitions: Mapping[str, str]) -> None:
+def _make_imq(
+    settings: BrokerSettings, broker_xml: str, start: ImqStart | None, definitions: Mapping[str, str], environment: Mapping[str, str]
+) -> None:
     """Without ``start`` those of ``definitions`` that are properties count."""
     from mqbroker.config.imq.instance import ImqStart, make_imq_instance, users_with_known_passwords  # few brokers are such instances
 
     findings = Findings()
     etc = settings.etc or settings.base
     start = start or ImqStart({name: value for name, value in definitions.items() if name.startswith(PREFIX)})
+    start = replace(start, environment=environment)
     settings.imq = make_imq_instance(
         settings.configuration, str(settings.base), str(etc), broker_xml, start, _host_names(), read_file, findings
     )

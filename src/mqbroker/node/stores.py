@@ -45,7 +45,9 @@ def _database_store(
     parts.file_system.make_directory(folders.node_directory)
     claim = OwnFolder(parts.file_system, folders.node_directory)
     bodies = folders.large_messages_directory
-    return SqlStore(database, parts.file_system, bodies, writer, new_writer(), parts.clock, parts.entropy, claim, failed)
+    home = settings.configuration.home_cluster
+    broker_id = "" if home is None else home.broker_id or ""
+    return SqlStore(database, parts.file_system, bodies, writer, new_writer(), parts.clock, parts.entropy, claim, failed, broker_id)
 
 
 def store_settings(settings: BrokerSettings) -> StoreSettings:

@@ -25,7 +25,8 @@ USERS = ("admin", "guest")
 class ImqStart:
     """How an instance is started: the definitions of ``-D``, the other options as properties, the file of the installation.
 
-    ``resets`` are the things to forget at this start, ``backup`` and ``restore`` the file of the change record to write or to read.
+    ``resets`` are the things to forget at this start, ``backup`` and ``restore`` the file of the change record to write or to read;
+    ``environment`` are the variables that values may name.
     """
 
     definitions: Mapping[str, str] = field(default_factory=dict)
@@ -34,6 +35,7 @@ class ImqStart:
     resets: tuple[str, ...] = ()
     backup: str | None = None
     restore: str | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +61,13 @@ class ImqInstance:
 def read_imq_properties(folder: str, start: ImqStart, read_file: ReadFile, findings: Findings) -> Checked:
     """The properties of the instance in ``folder``; errors and warnings go to ``findings``."""
     name = posixpath.basename(posixpath.normpath(folder))
-    variables = {"imq.instancename": name, "imq.instanceshome": posixpath.dirname(folder), "imq.etchome": posixpath.join(folder, "etc")}
+    own = {"imq.instancename": name, "imq.instanceshome": posixpath.dirname(folder), "imq.etchome": posixpath.join(folder, "etc")}
     sources = Sources(
         instance=posixpath.join(folder, PROPERTIES_FILE),
         installation=start.installation,
         definitions=start.definitions,
         options={"imq.instancename": name} | dict(start.options),
-        variables=variables,
+        variables=dict(start.environment) | own,
     )
     return check_layers(read_layers(sources, read_file, findings), findings)
 
@@ -86,7 +88,7 @@ def make_imq_instance(
     """
     checked = read_imq_properties(folder, start, read_file, findings)
     findings.check()
-    make_home_broker(configuration, checked, Instance(broker_xml, etc, host_names, read_file), findings)
+    make_home_broker(configuration, checked, Instance(folder, broker_xml, etc, host_names, read_file), findings)
     findings.check()
     return ImqInstance(folder, etc, host_names, start, checked)
 

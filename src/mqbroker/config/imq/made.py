@@ -9,10 +9,11 @@ from typing import Any
 
 from mqbroker.config.broker_xml.cluster_assembly import DEFAULT_CREDENTIALS
 from mqbroker.config.imq.checked import Checked
+from mqbroker.config.imq.databases import Databases, find_databases
 from mqbroker.config.imq.destinations import DEAD_MESSAGE_QUEUE, AttributeRefused, Beans, parse_attributes, settings_with
 from mqbroker.config.imq.members import Members, find_members
+from mqbroker.config.imq.passwords import Passwords
 from mqbroker.config.imq.places import Place
-from mqbroker.config.masking import MaskingError, decode_masked, unwrap
 from mqbroker.config.model.address_elements import ADDRESS_SETTING
 from mqbroker.config.model.address_settings import ANYCAST
 from mqbroker.config.model.cluster import ClusterConnectionConfiguration
@@ -25,7 +26,6 @@ from mqbroker.config.model.configuration import (
 )
 from mqbroker.config.model.home_cluster import HomeCluster
 from mqbroker.config.problems import Findings, did_you_mean
-from mqbroker.config.properties.properties import PropertiesError, parse_properties
 from mqclient.urls import TransportUri
 
 CONNECTION = "imq"
@@ -51,6 +51,7 @@ class Instance:
     ``broker_xml`` is its path for messages, ``etc`` the folder of key stores; ``host_names`` are the names of this machine, the best first.
     """
 
+    folder: str
     broker_xml: str
     etc: str
     host_names: Sequence[str]
@@ -86,13 +87,19 @@ class _Maker:
     services: frozenset[str] = field(default=frozenset(), init=False)
     tls: dict[str, str] = field(default_factory=dict, init=False)
     """The parameters of acceptors with TLS; empty where there are none."""
+    databases: Databases = field(default=Databases(), init=False)
+    passwords: Passwords = field(init=False)
 
     def make(self) -> None:
+        self.passwords = Passwords(self.checked, self.instance.etc, self.instance.read_file, self.findings)
         self._refuse_other_clusters()
         self.configuration.name = self.checked["imq.instancename"]
         self.services = self._active_services()
         if self._secure_port or "ssljms" in self.services:
             self.tls = self._tls()
+        self.databases = find_databases(self.checked, self.instance.folder, self.passwords, self.findings)
+        if self.databases.store is not None:
+            self.configuration.database_store = self.databases.store
         members = find_members(self.checked, self.instance.host_names, self.findings)
         if members is None:
             return
@@ -151,32 +158,10 @@ class _Maker:
                 return {name: value for name, value in acceptor.parameters.items() if name not in ("protocols", "backlog")}
         folder = posixpath.join(self.instance.etc, checked.get("imq.keystore.file.dirpath", ""))
         path = posixpath.normpath(posixpath.join(folder, checked["imq.keystore.file.name"]))
-        password = self._password("imq.keystore.password")
+        password = self.passwords.get("imq.keystore.password")
         if password is None:
             self.findings.error(*checked.place("imq.cluster.transport"), "TLS needs imq.keystore.password, the password of the key store")
         return {"sslEnabled": "true", "keyStorePath": path, "keyStorePassword": password or ""}
-
-    def _password(self, name: str) -> str | None:
-        text = self.checked.get(name) or self._passfile().get(name)
-        masked = None if text is None else unwrap(text)
-        if masked is None:
-            return text
-        try:
-            return decode_masked(masked)
-        except MaskingError as error:
-            self.findings.error(*self.checked.place(name), f"{name}: a masked password cannot be read: {error}")
-            return ""
-
-    def _passfile(self) -> dict[str, str]:
-        checked = self.checked
-        if not checked["imq.passfile.enabled"]:
-            return {}
-        path = posixpath.join(self.instance.etc, checked.get("imq.passfile.dirpath", ""), checked["imq.passfile.name"])
-        try:
-            return {each.key: each.value for each in parse_properties(self.instance.read_file(path))}
-        except (OSError, PropertiesError) as error:
-            self.findings.error(path, 0, f"the passfile cannot be read: {error}")
-            return {}
 
     # --- other brokers
 
@@ -198,13 +183,17 @@ class _Maker:
             retry_interval=RETRY_MS,
             max_retry_interval=RETRY_MS,
             message_load_balancing="OFF",
-            static_connectors=tuple(names),
+            static_connectors=None if self._finds_members(members) else tuple(names),
         )
         configuration.cluster_connections = [connection]
         if (configuration.cluster_user, configuration.cluster_password) == (DEFAULT_CLUSTER_USER, DEFAULT_CLUSTER_PASSWORD):
             self.findings.warn(self.instance.broker_xml, 0, DEFAULT_CREDENTIALS)
         if checked.layers.given("imq.cluster.clusterid") and not checked.get("imq.cluster.clusterid"):
             self.findings.error(*checked.place("imq.cluster.clusterid"), "imq.cluster.clusterid is empty: expected the name of the cluster")
+
+    def _finds_members(self, members: Members) -> bool:
+        """Without a list, peers find each other through their database."""
+        return self.databases.record is not None and not members.others
 
     def _link_parameters(self) -> dict[str, str]:
         """Those of a connector of the broker.xml with TLS, or else trust in the own key store, which all brokers have."""
@@ -278,6 +267,9 @@ class _Maker:
             lock_timeout_s=checked["imq.cluster.locktimeout"],
             pending_transaction_check_s=checked["imq.cluster.pendingTransactionCheckInterval"],
             cluster_id=checked.get("imq.cluster.clusterid"),
+            broker_id=self.databases.broker_id,
+            record=self.databases.record,
+            finds_members=self._finds_members(members),
         )
 
 

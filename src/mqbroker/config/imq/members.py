@@ -11,6 +11,7 @@ from mqbroker.config.problems import Findings
 
 LISTS = ("imq.cluster.brokerlist", "imq.cluster.brokerlist.manual")
 MASTER = "imq.cluster.masterbroker"
+PEERS = "imq.cluster.nomasterbroker"
 PORT = "imq.portmapper.port"
 
 
@@ -37,6 +38,9 @@ def find_members(checked: Checked, host_names: Sequence[str], findings: Findings
     errors = len(findings.errors)
     listed = [place for name in LISTS for place in _places(checked, name, findings)]
     master = next(iter(_places(checked, MASTER, findings)), None)
+    if master is not None and checked[PEERS]:
+        findings.warn(*checked.place(MASTER), f"{MASTER}={master} has no effect: with {PEERS}=true no broker keeps the change record")
+        master = None
     if len(findings.errors) > errors:
         return None
     if master is not None:

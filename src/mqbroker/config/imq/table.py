@@ -6,12 +6,13 @@ A ``*`` in a name stands for any text.  Defaults are those of OpenMQ's code.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
 from mqbroker.config.schema import values as kinds
 from mqbroker.config.schema.model import Item, Support, honoured, quiet, refused, warned
+from mqbroker.config.schema.values import Kind
 
 CLUSTER_URL = "imq.cluster.url"
 
@@ -20,8 +21,15 @@ _PORT = kinds.integer(0, 65535)
 _COUNT = kinds.integer(0, kinds.INT_MAX, -1)
 _SIZE = kinds.byte_size(0, -1)
 
+STORE_DATABASE = "imq.persist.jdbc"
+RECORD_DATABASE = "imq.cluster.sharecc.persist.jdbc"
+"""The beginnings of the properties of a database: that of the own store, and that of the change record of peers."""
+
 ENHANCED = "only enhanced clusters have it"
-DATABASE = "messages and record are kept by the brokers themselves, not in a database"
+NO_ENHANCED = "brokers do not take over the messages of others"
+OWN_DRIVER = "the broker has the drivers of PostgreSQL and SQLite"
+OWN_TABLES = "the broker makes its own tables, in a database that is there; a file of SQLite is made"
+OWN_CONNECTIONS = "each thread that works with the database has one connection"
 NO_PORT_MAPPER = "there is no port mapper: clients and links use its port for everything"
 ONE_LOOP = "the event loop of this broker has no such setting"
 OWN_STORE = "the journal of the instance's broker.xml is used, which is always synchronised"
@@ -56,6 +64,40 @@ def _shared(item: Item, default: str = "", *, updated: bool = False) -> ImqPrope
 
 def _family(name: str, meaning: str, reason: str) -> ImqProperty:
     return ImqProperty(quiet(name, kinds.TEXT, meaning, reason))
+
+
+def _database(begin: str, make: Callable[..., ImqProperty], *vendors: str) -> Sequence[ImqProperty]:
+    """The properties of one database; those of a vendor have its name between ``begin`` and their own, old ones have nothing there."""
+
+    def each(name: str, meaning: str, kind: Kind = kinds.TEXT) -> list[ImqProperty]:
+        return [make(honoured(f"{begin}.{vendor}{name}", kind, meaning)) for vendor in vendors]
+
+    def without_effect(name: str, meaning: str, reason: str) -> list[ImqProperty]:
+        return [_family(f"{begin}.{vendor}{name}", meaning, reason) for vendor in vendors]
+
+    return (
+        make(honoured(f"{begin}.dbVendor", kinds.TEXT, "The database: postgresql or sqlite. Others stop the start.")),
+        *each("opendburl", "Its URL: jdbc:postgresql://HOST:PORT/DATABASE or jdbc:sqlite:FILE."),
+        *each("user", "Its user."),
+        *each("password", "The password of that; may be masked, or in the passfile."),
+        *each("needpassword", "There has to be a password.", kinds.BOOLEAN),
+        *each("property.url", "As opendburl."),
+        *each("property.serverName", "Without a URL: the host of PostgreSQL; localhost unless set."),
+        *each("property.portNumber", "Without a URL: its port; 5432 unless set."),
+        *each("property.databaseName", "Without a URL: the database there."),
+        *each("property.user", "As user."),
+        *each("property.password", "As password."),
+        *(
+            make(warned(f"{begin}.{vendor}property.*", kinds.TEXT, "More for the driver.", "write it into the URL", ("",)))
+            for vendor in vendors
+        ),
+        *without_effect("driver", "The driver.", OWN_DRIVER),
+        *without_effect("createdburl", "URL that makes a database.", OWN_TABLES),
+        *without_effect("closedburl", "URL that closes a database.", OWN_TABLES),
+        *without_effect("tableoption", "Added to the making of tables.", OWN_TABLES),
+        *without_effect("table.*", "Statements that make tables.", OWN_TABLES),
+        *without_effect("connection.*", "Connections.", OWN_CONNECTIONS),
+    )
 
 
 CLUSTER: Sequence[ImqProperty] = (
@@ -110,10 +152,14 @@ CLUSTER: Sequence[ImqProperty] = (
         )
     ),
     _family("imq.cluster.prefetch.*", "How far ahead a broker asks.", "a remote consumer's window follows what local consumers take"),
-    _shared(refused("imq.cluster.ha", kinds.BOOLEAN, "An enhanced cluster.", DATABASE), "false"),
-    _shared(refused("imq.cluster.nomasterbroker", kinds.BOOLEAN, "A cluster of peers.", DATABASE), "false"),
-    _shared(refused("imq.cluster.sharecc.*", kinds.TEXT, "The record in a database.", DATABASE, ("",))),
-    _each(quiet("imq.brokerid", kinds.TEXT, "Name of a broker in a database.", ENHANCED)),
+    _shared(refused("imq.cluster.ha", kinds.BOOLEAN, "An enhanced cluster.", NO_ENHANCED), "false"),
+    _shared(honoured("imq.cluster.nomasterbroker", kinds.BOOLEAN, "A cluster of peers: the change record is in a database."), "false"),
+    _shared(honoured("imq.cluster.sharecc.persist", kinds.choice("JDBC"), "Where the record of peers is."), "jdbc"),
+    _shared(honoured("imq.cluster.sharecc.persistCreate", kinds.BOOLEAN, "Make the table of the record where there is none."), "true"),
+    _each(honoured(f"{RECORD_DATABASE}.connection.retry.max", _COUNT, "How often a start looks for the database; -1 for ever."), "60"),
+    _each(honoured(f"{RECORD_DATABASE}.connection.retry.delay", kinds.POSITIVE, "Between two such attempts, ms."), "5000"),
+    *_database(RECORD_DATABASE, _shared, "*.", ""),
+    _each(honoured("imq.brokerid", kinds.TEXT, "Name of the broker in a database, which no other one has.")),
     _family("imq.cluster.ha.takeoverWaitTimeout", "A time limit, s.", ENHANCED),
     _family("imq.cluster.heartbeat.*", "Heartbeats.", ENHANCED),
     _family("imq.cluster.monitor.*", "The watch over heartbeats.", ENHANCED),
@@ -219,7 +265,8 @@ DESTINATIONS: Sequence[ImqProperty] = (
 )
 
 OTHERS: Sequence[ImqProperty] = (
-    _each(refused("imq.persist.store", kinds.choice("FILE", "JDBC"), "Where messages are.", DATABASE, ("FILE",)), "file"),
+    _each(honoured("imq.persist.store", kinds.choice("FILE", "JDBC"), "Where messages are: in files, or in a database."), "file"),
+    *_database(STORE_DATABASE, _each, "*.", ""),
     _family("imq.persist.*", "More about the store.", OWN_STORE),
     *(
         _each(warned(name, kinds.TEXT, "Users and permissions.", OWN_USERS, unless))
@@ -281,9 +328,9 @@ def _patterns() -> Sequence[tuple[re.Pattern[str], ImqProperty]]:
     return [(re.compile(re.escape(each.name).replace(r"\*", ".+")), each) for each in PROPERTIES if "*" in each.name]
 
 
-def is_secret(name: str) -> bool:
-    """Is the value not to be shown?"""
-    return "password" in name.lower()
+def is_secret(name: str, value: str = "") -> bool:
+    """Is the value not to be shown?  It is a password, or a URL that has one."""
+    return "password" in name.lower() or "password=" in value.lower()
 
 
 def accepted(entry: ImqProperty) -> bool:

@@ -7,6 +7,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from mqbroker.config.model.database import DatabaseStoreConfiguration
+
+
+@dataclass(frozen=True, slots=True)
+class SharedRecord:
+    """The change record of a cluster of peers, a table of ``database``; ``cluster`` is its name there.
+
+    ``create``: the table is made where there is none.  A start looks ``retries`` times (-1 = for ever) for a database that is away, every
+    ``retry_s``.
+    """
+
+    database: DatabaseStoreConfiguration
+    cluster: str
+    create: bool = True
+    retries: int = 60
+    retry_s: float = 5
+
 
 @dataclass(frozen=True, slots=True)
 class HomeCluster:
@@ -41,6 +58,12 @@ class HomeCluster:
     pending_transaction_check_s: float = 180
     """Between two questions about a transaction of several homes whose outcome is not known."""
     cluster_id: str | None = None
+    broker_id: str | None = None
+    """The name of this broker in a database."""
+    record: SharedRecord | None = None
+    """Where the change record of a cluster of peers is; None in every other one."""
+    finds_members: bool = False
+    """Do the members find each other through the database of the record?"""
 
     @property
     def is_master(self) -> bool:

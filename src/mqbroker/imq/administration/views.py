@@ -15,6 +15,7 @@ from mqclient.protocol.topology import TopologyMember
 
 if TYPE_CHECKING:
     from mqbroker.config.imq.instance import ImqInstance
+    from mqbroker.config.model.home_cluster import HomeCluster
     from mqbroker.messaging.queues.queue import Queue
     from mqbroker.server.server import Server
 
@@ -99,10 +100,14 @@ def broker_groups(
             ("Cluster is Highly Available", "false"),
             ("Cluster Broker List (active)", _list(active)),
             ("Cluster Broker List (configured)", _list(configured)),
-            ("Cluster Master Broker", master or ""),
+            ("Cluster Master Broker", master or _no_master(home)),
             ("Cluster URL", text("imq.cluster.url")),
         ],
     ]
+
+
+def _no_master(home: HomeCluster) -> str:
+    return "" if home.record is None else f"imq.cluster.nomasterbroker=true ({home.record.database.vendor})"
 
 
 def _counts(where: str, queues: Iterable[Queue]) -> list[Pair]:
@@ -128,7 +133,7 @@ def origin_rows(layers: Layers) -> list[dict[str, Any]]:
         entry = find_property(setting.name)
         if entry is None or (not setting.value and not layers.given(setting.name)):
             continue
-        value = "****" if is_secret(setting.name) and setting.value else setting.value
+        value = "****" if is_secret(setting.name, setting.value) and setting.value else setting.value
         rows.append(
             {
                 "name": setting.name,

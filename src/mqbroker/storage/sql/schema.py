@@ -14,6 +14,9 @@ reference              a message on a queue: deliveries, the time of delivery (-
 body                   the bodies of large messages, in pieces
 duplicate, branch      duplicate ids and prepared branches
 removal                references that go: nobody counts or reads them any more, and they are removed a piece at a time
+record                 the change record of a cluster: its changes by position, as the backup file has them
+cluster                the record as a whole: generation ('' = it is empty), last position, floor, and who has locked it ('' = nobody)
+member                 the brokers of a cluster that find each other here: place, and when they were last there (ms since 1970)
 =====================  ================================================================================================================
 
 ``place`` orders the messages of a session, and names a message in other tables.  Rows with a negative session are damaged, and set aside
@@ -50,6 +53,10 @@ _TABLES = (
     "branch (session {number} NOT NULL, branch {number} NOT NULL, record {binary} NOT NULL, PRIMARY KEY (session, branch))",
     "removal (session {number} NOT NULL, queue {number} NOT NULL, number {number} NOT NULL, folder TEXT, behind {number} NOT NULL, "
     "until {number} NOT NULL, adopted {number} NOT NULL, PRIMARY KEY (session, queue, number))",
+    "record (cluster TEXT NOT NULL, position {number} NOT NULL, value TEXT NOT NULL, token TEXT NOT NULL, PRIMARY KEY (cluster, position))",
+    "cluster (cluster TEXT NOT NULL PRIMARY KEY, generation TEXT NOT NULL, last {number} NOT NULL, floor {number} NOT NULL, "
+    "holder TEXT NOT NULL)",
+    "member (cluster TEXT NOT NULL, place TEXT NOT NULL, seen {number} NOT NULL, PRIMARY KEY (cluster, place))",
 )
 _INDEXES = (
     "reference_place ON {prefix}reference (session, place)",
@@ -58,6 +65,10 @@ _INDEXES = (
     "message_body ON {prefix}message (session, body) WHERE body IS NOT NULL",
     "message_branch ON {prefix}message (session, branch) WHERE branch <> 0",
 )
+
+
+OF_SESSIONS = tuple(each.split(" ", 1)[0] for each in _TABLES if " (session " in each and not each.startswith("session "))
+"""The tables whose rows belong to a session."""
 
 
 def table(statement: str) -> str:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from mqbroker.storage.errors import FencedError
 from mqbroker.storage.sql.database import Connection, transaction
-from mqbroker.storage.sql.schema import table
+from mqbroker.storage.sql.schema import OF_SESSIONS, PREFIX, table
 
 ID_BLOCK = 1 << 32
 """Ids drawn at a time; a broker that starts again leaves out what is left of its block.
@@ -135,6 +135,20 @@ def switch(connection: Connection, target: str, taker: str, owner: str) -> list[
     )
     rows = connection.rows(statement, (taker, owner, draw_ids(connection, 1), target))
     return [StoreSession(*row) for _, *row in sorted(rows)]
+
+
+def drop(connection: Connection, broker: str) -> int:
+    """Remove all data of a broker, in a transaction of its own; its process, if there is one, writes nothing more.
+
+    Returns the number of its sessions.
+    """
+    with transaction(connection):
+        found = connection.rows(table("SELECT session FROM {session} WHERE broker = ?"), (broker,))
+        for (number,) in found:
+            for name in OF_SESSIONS:
+                connection.run(f"DELETE FROM {PREFIX}{name} WHERE session = ?", (number,))
+        connection.run(table("DELETE FROM {session} WHERE broker = ?"), (broker,))
+    return len(found)
 
 
 def draw_ids(connection: Connection, count: int) -> int:

@@ -52,3 +52,5 @@ class TableTests(SynchronousTestCase):
 
     def test_passwords_are_secret(self) -> None:
         self.assertEqual((is_secret("imq.keystore.password"), is_secret("imq.hostname")), (True, False))
+        url = "imq.persist.jdbc.opendburl"
+        self.assertEqual((is_secret(url, "jdbc:postgresql://db/mq?user=u&password=p"), is_secret(url, "jdbc:sqlite:x")), (True, False))

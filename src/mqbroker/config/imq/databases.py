@@ -1,0 +1,146 @@
+"""The databases that properties name: that of the broker's own store, and that of the change record of a cluster of peers."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from mqbroker.config.imq.checked import Checked
+from mqbroker.config.imq.members import PEERS
+from mqbroker.config.imq.passwords import Passwords
+from mqbroker.config.imq.table import RECORD_DATABASE, STORE_DATABASE
+from mqbroker.config.model.database import DatabaseStoreConfiguration
+from mqbroker.config.model.home_cluster import SharedRecord
+from mqbroker.config.problems import Findings
+
+VENDORS = ("postgresql", "sqlite")
+CLUSTER_ID = "imq.cluster.clusterid"
+BROKER_ID = "imq.brokerid"
+
+_NAME = re.compile("[A-Za-z0-9_]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Databases:
+    """``store`` is None for a store in files, ``record`` for a cluster that is none of peers."""
+
+    store: DatabaseStoreConfiguration | None = None
+    record: SharedRecord | None = None
+    broker_id: str | None = None
+
+
+def find_databases(checked: Checked, folder: str, passwords: Passwords, findings: Findings) -> Databases:
+    """Read the databases of an instance in ``folder``, which a file of SQLite may be relative to; errors go to ``findings``."""
+    return _Finder(checked, folder, passwords, findings).find()
+
+
+class _Finder:
+    def __init__(self, checked: Checked, folder: str, passwords: Passwords, findings: Findings) -> None:
+        self._checked = checked
+        self._folder = folder
+        self._passwords = passwords
+        self._findings = findings
+
+    def find(self) -> Databases:
+        broker_id = self._name(BROKER_ID, "a name that no other broker of the database has")
+        store = self._database(STORE_DATABASE, self._own_file) if self._checked["imq.persist.store"] == "JDBC" else None
+        record = self._record(store) if self._checked[PEERS] else None
+        if store is not None and record is not None and store.url == record.database.url and broker_id is None:
+            text = f"{BROKER_ID} is missing: several brokers have their messages in {store.vendor}, each under a name of its own"
+            self._findings.error(*self._checked.place("imq.persist.store"), text)
+        return Databases(store, record, broker_id)
+
+    def _record(self, store: DatabaseStoreConfiguration | None) -> SharedRecord | None:
+        cluster = self._name(CLUSTER_ID, "the name of the cluster")
+        if not self._checked.get(CLUSTER_ID):
+            self._findings.error(*self._checked.place(PEERS), f"{PEERS}=true needs {CLUSTER_ID}, the name of the cluster in the database")
+        named = any(self._checked.get(f"{RECORD_DATABASE}.{name}") for name in ("dbVendor", "opendburl"))
+        database = store if store is not None and not named else self._database(RECORD_DATABASE, self._common_file)
+        if database is None or cluster is None:
+            return None
+        retries = f"{RECORD_DATABASE}.connection.retry"
+        return SharedRecord(
+            database,
+            cluster,
+            create=self._checked["imq.cluster.sharecc.persistCreate"],
+            retries=self._checked[f"{retries}.max"],
+            retry_s=self._checked[f"{retries}.delay"] / 1000,
+        )
+
+    def _name(self, name: str, expected: str) -> str | None:
+        text: str | None = self._checked.get(name)
+        if text is None or _NAME.fullmatch(text):
+            return text
+        if name == CLUSTER_ID and not self._checked[PEERS]:
+            return text
+        self._findings.error(*self._checked.place(name), f"{name}={text}: expected {expected}, of letters, digits and _")
+        return None
+
+    # --- one database
+
+    def _database(self, prefix: str, file_of: Callable[[str, str], str | None]) -> DatabaseStoreConfiguration | None:
+        """The database below ``prefix``; ``file_of`` gives the place of a file of SQLite."""
+        vendor = self._vendor(prefix)
+        if vendor is None:
+            return None
+        begin = f"{prefix}.{vendor}" if self._checked.get(f"{prefix}.dbVendor") else prefix
+        name, url = self._url(begin, vendor)
+        if url is None:
+            self._findings.error(*self._checked.place(f"{prefix}.dbVendor"), f"{name} is missing: expected jdbc:{vendor}:…")
+            return None
+        user = self._checked.get(f"{begin}.user") or self._checked.get(f"{begin}.property.user")
+        password = self._passwords.get(f"{begin}.password") or self._passwords.get(f"{begin}.property.password")
+        if self._checked.get(f"{begin}.needpassword") and password is None:
+            text = f"{begin}.needpassword=true: expected {begin}.password, also in the passfile: nobody is asked for it"
+            self._findings.error(*self._checked.place(f"{begin}.needpassword"), text)
+        found = DatabaseStoreConfiguration(url, user, password)
+        problem = found.problem() or (None if found.vendor == vendor else f"expected jdbc:{vendor}:…")
+        if problem is not None:
+            self._findings.error(*self._checked.place(name), f"{name}: {problem}")
+            return None
+        if vendor == "sqlite":
+            path = file_of(name, found.place.partition("?")[0])
+            return None if path is None else DatabaseStoreConfiguration(f"jdbc:sqlite:{path}")
+        return found
+
+    def _vendor(self, prefix: str) -> str | None:
+        """The database, by its name or, in the old spelling, by the URL."""
+        name = f"{prefix}.dbVendor"
+        vendor: str = self._checked.get(name, "").lower()
+        if not vendor:
+            old = self._checked.get(f"{prefix}.opendburl")
+            if old is None:
+                wanted_by = "imq.persist.store" if prefix == STORE_DATABASE else PEERS
+                self._findings.error(*self._checked.place(wanted_by), f"{name} is missing: expected {' or '.join(VENDORS)}")
+                return None
+            name, vendor = f"{prefix}.opendburl", DatabaseStoreConfiguration(old).vendor
+        if vendor in VENDORS:
+            return vendor
+        self._findings.error(
+            *self._checked.place(name), f"{name}: {vendor or 'another text'} is not supported: expected {' or '.join(VENDORS)}"
+        )
+        return None
+
+    def _url(self, begin: str, vendor: str) -> tuple[str, str | None]:
+        """The property that gives the URL, and the URL; that of a data source may be given in parts."""
+        for name in (f"{begin}.opendburl", f"{begin}.property.url"):
+            if self._checked.get(name):
+                return name, self._checked.get(name)
+        database = self._checked.get(f"{begin}.property.databaseName")
+        if database and vendor == "postgresql":
+            host = self._checked.get(f"{begin}.property.serverName", "localhost")
+            port = self._checked.get(f"{begin}.property.portNumber", "5432")
+            return f"{begin}.property.databaseName", f"jdbc:postgresql://{host}:{port}/{database}"
+        return f"{begin}.opendburl", None
+
+    def _own_file(self, name: str, path: str) -> str | None:
+        return posixpath.normpath(posixpath.join(self._folder, path))
+
+    def _common_file(self, name: str, path: str) -> str | None:
+        if path.startswith("/"):
+            return posixpath.normpath(path)
+        text = f"{name}: {path}: expected a path that begins with / or ${{imq.instanceshome}}: all brokers have the same file"
+        self._findings.error(*self._checked.place(name), text)
+        return None
