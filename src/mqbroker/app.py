@@ -7,6 +7,7 @@ import random
 import shutil
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -27,6 +28,7 @@ from mqbroker.node.parts import NetworkWatch, Observed, Parts
 from mqbroker.node.parts import StartError as StartError
 from mqbroker.node.presence import ClusterPresence, open_side
 from mqbroker.node.stores import data_directory, make_store
+from mqbroker.process.beats import BeatThread
 from mqbroker.process.clocks import ReactorClock
 from mqbroker.process.forms import running_form
 from mqbroker.process.garbage import collection_paused
@@ -38,6 +40,7 @@ from mqbroker.process.threads import ThreadedDiskWriter
 
 if TYPE_CHECKING:
     from mqbroker.colocation import Colocation
+    from mqbroker.config.model.database import DatabaseStoreConfiguration
     from mqbroker.ha.locks.proof import LockProof
     from mqbroker.messaging.messaging import Messaging
     from mqbroker.messaging.ports import Store
@@ -95,6 +98,8 @@ class Broker:
             self._call_from_thread,
             None if self._network is None else self._network.look,
             self._lock_proof(),
+            self._lease_database(),
+            BeatThread,
         )
         self._activation = make_activation(self.configuration, outside)
         self._colocation = self._make_colocation()
@@ -134,11 +139,20 @@ class Broker:
             restart=self._on_restart_wanted,
         )
 
+    def _lease_database(self) -> Database | None:
+        """The database of brokers that share it, without waits that outlast a lease.  Raises :class:`StartError`."""
+        configuration = self.configuration.database_store
+        if configuration is None or self.configuration.shared_store is None:
+            return None
+        limit = min(configuration.network_timeout, configuration.lock_renew_period)
+        return self._make_database(replace(configuration, network_timeout=limit))
+
     def _database(self) -> Database | None:
         """Raises :class:`StartError`."""
         configuration = self.configuration.database_store
-        if configuration is None:
-            return None
+        return None if configuration is None else self._make_database(configuration)
+
+    def _make_database(self, configuration: DatabaseStoreConfiguration) -> Database:
         from mqbroker.process.databases import make_database
         from mqbroker.process.mounts import read_mounts
 

@@ -11,6 +11,8 @@ message                a message: its bytes, its place in the order, the folder 
 reference              a message on a queue: deliveries, the time of delivery (-1 = the message's own), whether it survives a restart
 body                   the bodies of large messages, in pieces
 duplicate, branch      duplicate ids and prepared branches
+pair                   of brokers of which one is active: its state, a letter as in ``server.lock``
+lease                  the locks of such brokers: who has each ('' = nobody), and until when (ms since 1970, in the time of the database)
 =====================  ================================================================================================================
 
 ``place`` orders the messages of a session, and names a message in other tables.
@@ -21,6 +23,13 @@ from __future__ import annotations
 from mqbroker.storage.sql.database import Connection, Database, DatabaseError, transaction
 
 VERSION = 1
+
+PRIMARY_LEASE = "primary"
+"""Who has it may be active."""
+BACKUP_LEASE = "backup"
+"""Who has it is the backup that is next."""
+NEVER_ACTIVE = "0"
+"""The state of brokers of which none has been active yet."""
 
 PREFIX = "mqbroker_"
 
@@ -43,6 +52,8 @@ _TABLES = (
     "duplicate (session {number} NOT NULL, record {number} NOT NULL, cache TEXT NOT NULL, size {number} NOT NULL, ids {binary} NOT NULL, "
     "PRIMARY KEY (session, record))",
     "branch (session {number} NOT NULL, branch {number} NOT NULL, record {binary} NOT NULL, PRIMARY KEY (session, branch))",
+    "pair (state TEXT NOT NULL)",
+    "lease (name TEXT NOT NULL PRIMARY KEY, holder TEXT NOT NULL, expires {number} NOT NULL)",
 )
 _INDEXES = (
     "reference_place ON {prefix}reference (session, place)",
@@ -68,5 +79,8 @@ def prepare(database: Database, connection: Connection) -> None:
         if not found:
             connection.run(table("INSERT INTO {version} (version) VALUES (?)"), (VERSION,))
             connection.run(table("INSERT INTO {ids} (next_id) VALUES (1)"))
+            connection.run(table("INSERT INTO {pair} (state) VALUES (?)"), (NEVER_ACTIVE,))
+            for name in (PRIMARY_LEASE, BACKUP_LEASE):
+                connection.run(table("INSERT INTO {lease} (name, holder, expires) VALUES (?, '', 0)"), (name,))
         elif found[0][0] != VERSION:
             raise DatabaseError(f"{database.name}: its tables have version {found[0][0]}; this broker reads and writes version {VERSION}")

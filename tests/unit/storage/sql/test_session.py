@@ -97,6 +97,14 @@ class SessionTests(TestCase):
         self.assertNotEqual(again.number, first.number)
         self.assertEqual(session.inherited(self.connection, again, "b1"), [])
 
+    def test_who_is_shut_out_writes_nothing_until_somebody_takes_the_data(self) -> None:
+        self.assertEqual(session.shut_out(self.connection, ""), 1)
+        owner = session.take(self.connection, NODE, "one")
+        following = session.shut_out(self.connection, "")
+        with self.assertRaises(FencedError), transaction(self.connection):
+            owner.write(self.connection, 1)
+        self.assertEqual(session.take(self.connection, NODE, "one").epoch, following)
+
     def test_ids_are_drawn_once(self) -> None:
         with transaction(self.connection):
             first, second = session.draw_ids(self.connection, 10), session.draw_ids(self.connection, 5)
