@@ -7,6 +7,7 @@ import random
 import shutil
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -27,6 +28,7 @@ from mqbroker.node.parts import NetworkWatch, Observed, Parts
 from mqbroker.node.parts import StartError as StartError
 from mqbroker.node.presence import ClusterPresence, open_side
 from mqbroker.node.stores import data_directory, make_store
+from mqbroker.process.beats import BeatThread
 from mqbroker.process.clocks import ReactorClock
 from mqbroker.process.forms import running_form
 from mqbroker.process.garbage import collection_paused
@@ -96,6 +98,8 @@ class Broker:
             self._call_from_thread,
             None if self._network is None else self._network.look,
             self._lock_proof(),
+            self._lease_database(),
+            BeatThread,
         )
         self._activation = make_activation(self.configuration, outside)
         self._colocation = self._make_colocation()
@@ -142,15 +146,24 @@ class Broker:
         home = self.configuration.home_cluster
         return None if home is None or home.record is None else home.record.database
 
+    def _lease_database(self) -> Database | None:
+        """The database of brokers that share it, without waits that outlast a lease.  Raises :class:`StartError`."""
+        configuration = self.configuration.database_store
+        if configuration is None or self.configuration.shared_store is None:
+            return None
+        limit = min(configuration.network_timeout, configuration.lock_renew_period)
+        return self._make_database(replace(configuration, network_timeout=limit), patient=False)
+
     def _database(self, configuration: DatabaseStoreConfiguration | None) -> Database | None:
         """Raises :class:`StartError`."""
-        if configuration is None:
-            return None
+        return None if configuration is None else self._make_database(configuration)
+
+    def _make_database(self, configuration: DatabaseStoreConfiguration, patient: bool = True) -> Database:
         from mqbroker.process.databases import make_database
         from mqbroker.process.mounts import read_mounts
 
         try:
-            return make_database(configuration, self.settings.base, read_mounts())
+            return make_database(configuration, self.settings.base, read_mounts(), patient)
         except ValueError as error:
             raise StartError(str(error)) from error
 

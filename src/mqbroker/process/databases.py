@@ -16,30 +16,31 @@ _NETWORK_FILE_SYSTEMS = ("nfs", "nfs4", "cifs", "smb3", "9p", "fuse.sshfs", "glu
 _TLS = ("sslmode", "sslrootcert", "sslcert", "sslkey")
 
 
-def make_database(configuration: DatabaseStoreConfiguration, base: Path, mounts: str) -> Database:
+def make_database(configuration: DatabaseStoreConfiguration, base: Path, mounts: str, patient: bool = True) -> Database:
     """The database of a configuration without problems.
 
-    ``base`` is the folder that the file of SQLite is relative to, ``mounts`` what the system tells of its file systems.  Raises ValueError
-    for a file on a network file system, and without the driver.
+    ``base`` is the folder that the file of SQLite is relative to, ``mounts`` what the system tells of its file systems.
+    ``patient``: a statement that PostgreSQL has cut off may take longer when it is tried again.  Raises ValueError for a file on a network
+    file system, and without the driver.
     """
     if configuration.vendor == "sqlite":
-        return _sqlite(base / configuration.place.partition("?")[0], mounts)
-    return _postgresql(configuration)
+        return _sqlite(base / configuration.place.partition("?")[0], mounts, configuration.network_timeout)
+    return _postgresql(configuration, patient)
 
 
-def _sqlite(path: Path, mounts: str) -> Database:
-    from mqbroker.process.sqlite import SqliteDatabase
+def _sqlite(path: Path, mounts: str, timeout: int) -> Database:
+    from mqbroker.process.sqlite import BUSY_SECONDS, SqliteDatabase
 
     kind = file_system_kind(str(path.parent), mounts)
     if kind in _NETWORK_FILE_SYSTEMS:
         raise ValueError(f"jdbc-connection-url: {path} lies on {kind}: the locks of SQLite do not hold there; use PostgreSQL")
     path.parent.mkdir(parents=True, exist_ok=True)
-    return SqliteDatabase(str(path))
+    return SqliteDatabase(str(path), min(BUSY_SECONDS, timeout / 1000))
 
 
-def _postgresql(configuration: DatabaseStoreConfiguration) -> Database:
+def _postgresql(configuration: DatabaseStoreConfiguration, patient: bool) -> Database:
     try:
-        from mqbroker.process.postgresql import PostgresqlDatabase
+        from mqbroker.process.postgresql import PATIENCE, PostgresqlDatabase
     except ImportError as error:
         raise ValueError(f"PostgreSQL needs its driver: pip install mqbroker[postgresql] ({error})") from error
     parts = urlsplit(f"postgresql:{configuration.place}")
@@ -47,4 +48,4 @@ def _postgresql(configuration: DatabaseStoreConfiguration) -> Database:
     place = {"host": parts.hostname or "localhost", "port": str(parts.port or 5432), "dbname": parts.path.strip("/")}
     options = {name: value for name, value in given.items() if name in _TLS}
     user, password = configuration.user or given.get("user"), configuration.password or given.get("password")
-    return PostgresqlDatabase({**place, **options}, user, password, configuration.network_timeout)
+    return PostgresqlDatabase({**place, **options}, user, password, configuration.network_timeout, PATIENCE if patient else 1)

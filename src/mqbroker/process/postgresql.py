@@ -11,10 +11,10 @@ import psycopg
 from mqbroker.storage.sql.database import Connection, DatabaseAwayError, DatabaseError, Row
 
 CONNECT_SECONDS = 10
-"""How long to wait for a connection."""
+"""How long to wait for a connection, at most."""
 
 PATIENCE = 64
-"""How many times the limit a statement gets at most that the limit has cut off."""
+"""How many times the limit a statement of the store gets at most that the limit has cut off."""
 
 _AWAY = (
     psycopg.OperationalError,
@@ -36,14 +36,19 @@ class PostgresqlDatabase:
     binary = "BYTEA"
     number = "BIGINT"
     now = "CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)"
+    end_writers = (
+        "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE relation = CAST(? AS regclass) AND mode = 'RowExclusiveLock' AND granted "
+        "AND pid <> pg_backend_pid()"
+    )
 
-    def __init__(self, place: Mapping[str, str], user: str | None, password: str | None, timeout: int) -> None:
+    def __init__(self, place: Mapping[str, str], user: str | None, password: str | None, timeout: int, patience: int = PATIENCE) -> None:
         self.name = f"postgresql://{place['host']}:{place['port']}/{place['dbname']}"
         self._place = dict(place)
         self._user = user
         self._password = password
         self._timeout = timeout
         self._granted = timeout
+        self._most = patience * timeout
         # A plan that was made while a table was empty would read all of it, and is kept when the table has grown.
         self._options = f"-c idle_in_transaction_session_timeout={timeout} -c enable_seqscan=off"
 
@@ -54,7 +59,7 @@ class PostgresqlDatabase:
                 user=self._user,
                 password=self._password,
                 options=f"{self._options} -c statement_timeout={self._granted}",
-                connect_timeout=CONNECT_SECONDS,
+                connect_timeout=max(2, min(CONNECT_SECONDS, -(-self._timeout // 1000))),  # libpq makes 2 of 1
                 keepalives_idle=10,
                 keepalives_interval=5,
                 keepalives_count=3,
@@ -65,7 +70,7 @@ class PostgresqlDatabase:
         return PostgresqlConnection(connection, self.name, self._cut_off, calm)
 
     def _cut_off(self) -> None:
-        self._granted = min(2 * self._granted, PATIENCE * self._timeout)
+        self._granted = min(2 * self._granted, self._most)
 
     def _calm(self, connection: PostgresqlConnection) -> None:
         self._granted = self._timeout

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from mqbroker.storage.sql.database import Connection, DatabaseAwayError, DatabaseError, Row
 
 BUSY_SECONDS = 5.0
-"""How long to wait for another process that writes, until the database counts as away."""
+"""As long as a configuration sets no shorter time."""
 
 _PAUSE = 0.05
 """Seconds between two attempts where SQLite itself does not wait."""
@@ -19,20 +19,25 @@ _BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
 class SqliteDatabase:
-    """See :class:`mqbroker.storage.sql.database.Database`."""
+    """See :class:`mqbroker.storage.sql.database.Database`.
+
+    ``busy_seconds``: how long to wait for another process that writes, until the database counts as away.
+    """
 
     binary = "BLOB"
     number = "INTEGER"
     now = "CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)"
+    end_writers = ""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, busy_seconds: float = BUSY_SECONDS) -> None:
         self.name = path
+        self._busy_seconds = busy_seconds
 
     def connect(self) -> Connection:
         with _errors(self.name):
             # The threads of the store take turns with a connection, and never share one at a time.
-            connection = sqlite3.connect(self.name, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
-            _write_ahead(connection)
+            connection = sqlite3.connect(self.name, timeout=self._busy_seconds, isolation_level=None, check_same_thread=False)
+            _write_ahead(connection, self._busy_seconds)
             connection.execute("PRAGMA synchronous = FULL")
         return SqliteConnection(connection, self.name)
 
@@ -80,9 +85,9 @@ class SqliteConnection:
         self._connection.close()
 
 
-def _write_ahead(connection: sqlite3.Connection) -> None:
+def _write_ahead(connection: sqlite3.Connection, seconds: float) -> None:
     """Two brokers that make a new file at the same time may hold each other up: SQLite waits for nobody then."""
-    for _ in range(int(BUSY_SECONDS / _PAUSE)):
+    for _ in range(int(seconds / _PAUSE)):
         try:
             connection.execute("PRAGMA journal_mode = WAL")
             return

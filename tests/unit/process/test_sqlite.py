@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import tempfile
+import time
 from pathlib import Path
 from unittest import TestCase, mock
 
@@ -26,8 +27,7 @@ class SqliteTests(TestCase):
         self.assertEqual(connection.rows("PRAGMA synchronous"), [(2,)])
 
     def test_a_database_that_another_one_writes_is_away(self) -> None:
-        with mock.patch.object(sqlite, "BUSY_SECONDS", 0.0):
-            one, other = self.database.connect(), self.database.connect()
+        one, other = self.database.connect(), SqliteDatabase(str(self.path), 0.0).connect()
         self.addCleanup(one.close)
         self.addCleanup(other.close)
         one.begin()
@@ -50,8 +50,15 @@ class SqliteTests(TestCase):
             with self.assertRaisesRegex(DatabaseError, "disk I/O error"):
                 self.database.connect()
             connect.return_value.execute.side_effect = busy
-            with mock.patch.object(sqlite, "BUSY_SECONDS", 0.01), self.assertRaises(DatabaseAwayError):
-                self.database.connect()
+            with self.assertRaises(DatabaseAwayError):
+                SqliteDatabase(self.database.name, 0.01).connect()
+
+    def test_it_tells_its_time(self) -> None:
+        connection = self.database.connect()
+        self.addCleanup(connection.close)
+        before = time.time()
+        [(now,)] = connection.rows(f"SELECT {self.database.now}")
+        self.assertTrue(before - 1 <= now / 1000 <= time.time() + 1, now)
 
     def test_a_refusal_names_the_file(self) -> None:
         connection = self.database.connect()

@@ -122,14 +122,18 @@ class SqlStore(Tickets):
         try:
             connection = self._connections.at_start()
             schema.prepare(self._database, connection)
-            local = self._claim.node_id
-            self.node_id = session.settle_node_id(connection, local, lambda: new_node_id(self._entropy), self._broker_id)
+            self.node_id = self._settle_node_id(connection)
         except DatabaseAwayError as error:
             self._release()
             raise DatabaseError(str(error)) from error
         except BaseException:
             self._release()
             raise
+
+    def _settle_node_id(self, connection: Connection) -> str:
+        """Brokers that share the data learn it late: it is '' until one of them has become active."""
+        local = self._claim.node_id
+        return local and session.settle_node_id(connection, local, lambda: new_node_id(self._entropy), self._broker_id)
 
     def _release(self) -> None:
         run_steps([self._connections.close, self._claim.withdraw])
@@ -149,6 +153,7 @@ class SqlStore(Tickets):
 
     def _load(self) -> Recovered:
         connection = self._connections.at_start()
+        self.node_id = self._settle_node_id(connection)
         self._session = own = session.take(connection, self.node_id, self.owner, self._broker_id)
         with transaction(connection):
             self._next_id = session.draw_ids(connection, ID_BLOCK)
