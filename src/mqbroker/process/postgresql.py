@@ -31,6 +31,7 @@ class PostgresqlDatabase:
 
     binary = "BYTEA"
     number = "BIGINT"
+    now = "CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)"
 
     def __init__(self, place: Mapping[str, str], user: str | None, password: str | None, timeout: int) -> None:
         self.name = f"postgresql://{place['host']}:{place['port']}/{place['dbname']}"

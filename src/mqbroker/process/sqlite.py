@@ -19,6 +19,7 @@ class SqliteDatabase:
 
     binary = "BLOB"
     number = "INTEGER"
+    now = "CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)"
 
     def __init__(self, path: str) -> None:
         self.name = path

@@ -43,11 +43,15 @@ class Connection(Protocol):
 
 
 class Database(Protocol):
-    """``name`` is for messages and holds no password; ``binary`` and ``number`` are its types for bytes and for 64 bits."""
+    """``name`` is for messages and holds no password; ``binary`` and ``number`` are its types for bytes and for 64 bits.
+
+    ``now`` is an expression: the time of the database, ms since 1970.
+    """
 
     name: str
     binary: str
     number: str
+    now: str
 
     def connect(self) -> Connection:
         """A new connection.  Raises DatabaseAwayError, DatabaseError."""

@@ -11,6 +11,7 @@ message                a message: its bytes, its place in the order, the folder 
 reference              a message on a queue: deliveries, the time of delivery (-1 = the message's own), whether it survives a restart
 body                   the bodies of large messages, in pieces
 duplicate, branch      duplicate ids and prepared branches
+broker                 the members of enhanced clusters (:mod:`mqbroker.storage.sql.brokers`)
 =====================  ================================================================================================================
 
 ``place`` orders the messages of a session, and names a message in other tables.
@@ -43,6 +44,8 @@ _TABLES = (
     "duplicate (session {number} NOT NULL, record {number} NOT NULL, cache TEXT NOT NULL, size {number} NOT NULL, ids {binary} NOT NULL, "
     "PRIMARY KEY (session, record))",
     "branch (session {number} NOT NULL, branch {number} NOT NULL, record {binary} NOT NULL, PRIMARY KEY (session, branch))",
+    "broker (broker TEXT NOT NULL PRIMARY KEY, cluster TEXT NOT NULL, url TEXT NOT NULL, node_id TEXT NOT NULL, version TEXT NOT NULL, "
+    "state {number} NOT NULL, taker TEXT NOT NULL, stamp {number} NOT NULL, owner TEXT NOT NULL, folder TEXT NOT NULL)",
 )
 _INDEXES = (
     "reference_place ON {prefix}reference (session, place)",

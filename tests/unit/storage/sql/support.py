@@ -23,7 +23,7 @@ class BreakingDatabase:
     """Connections that break, by chance: before a transaction, within one, and before or after its commit."""
 
     def __init__(self, database: Database, rng: random.Random, chance: float) -> None:
-        self.name, self.binary, self.number = database.name, database.binary, database.number
+        self.name, self.binary, self.number, self.now = database.name, database.binary, database.number, database.now
         self.breaks = 0
         self._database = database
         self._rng = rng
