@@ -27,6 +27,7 @@ from mqbroker.node.parts import NetworkWatch, Observed, Parts
 from mqbroker.node.parts import StartError as StartError
 from mqbroker.node.presence import ClusterPresence, open_side
 from mqbroker.node.stores import data_directory, make_store
+from mqbroker.process.beats import BeatThread
 from mqbroker.process.clocks import ReactorClock
 from mqbroker.process.forms import running_form
 from mqbroker.process.garbage import collection_paused
@@ -95,6 +96,9 @@ class Broker:
             self._call_from_thread,
             None if self._network is None else self._network.look,
             self._lock_proof(),
+            self._database() if self.configuration.home_cluster is not None else None,
+            BeatThread,
+            lambda in_turn: ThreadedDiskWriter.of_reactor(reactor, in_turn),
         )
         self._activation = make_activation(self.configuration, outside)
         self._colocation = self._make_colocation()

@@ -168,6 +168,7 @@ ORDER: Mapping[str, Sequence[str]] = {
         "replica_folder",
     ),
     "mqbroker.node": (
+        "enhanced",
         "activation",
         "parts",
         "stores",

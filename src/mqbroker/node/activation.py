@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from mqbroker.ha.locks.proof import LockProof
     from mqbroker.ha.replication.backup import ClusterSide
     from mqbroker.ha.shared_store.activation import Presence
+    from mqbroker.imq.enhanced.stamping import Beat
     from mqbroker.messaging.ports import Clock, Store
     from mqbroker.server.cluster_port import CopyFigures
     from mqbroker.server.server import Server
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from mqbroker.storage.disk.diskwriter import DiskWriter
     from mqbroker.storage.disk.filesystem import FileSystem
     from mqbroker.storage.settings import StoreSettings
+    from mqbroker.storage.sql.database import Database
 
 
 class Candidate(Protocol):
@@ -41,6 +43,12 @@ class Candidate(Protocol):
         """An active broker acknowledges and writes nothing more, and then seeks its activation once more; one that stops ends at once.
 
         Its acceptors go over without a gap to what :meth:`take_brokers` says.
+        """
+
+    def begin_again(self, ready: Deferred[None]) -> None:
+        """An active broker acknowledges and writes nothing more, and seeks its activation once more when ``ready`` has come.
+
+        One that stops ends at once.
         """
 
     def take_brokers(self, node_id: str, register: Callable[[ClusterChannel], object]) -> None:
@@ -155,7 +163,8 @@ class Surroundings:
     ``presence`` shows a passive broker to its cluster, and ``open_side`` gives the ways to other brokers by the cluster connection of this
     name (None: the default one).  ``lock`` is held for single operations on files, by the loop and by the disk writer; ``call`` lets
     another thread call on the loop.  ``network_answers`` asks the places of the network check whether one of them answers; None: there is
-    no such check.  ``locks`` is the lock manager of the configuration; None: there is none.
+    no such check.  ``locks`` is the lock manager of the configuration; None: there is none.  ``database`` is the one that brokers share,
+    ``make_beat`` makes a thread that repeats one thing, and ``make_writer`` one that does one thing after the other.
     """
 
     clock: Clock
@@ -166,6 +175,9 @@ class Surroundings:
     call: Callable[[Callable[[], object]], object]
     network_answers: Callable[[], Deferred[bool]] | None = None
     locks: LockProof | None = None
+    database: Database | None = None
+    make_beat: Callable[[], Beat] | None = None
+    make_writer: Callable[[Callable[..., object]], DiskWriter] | None = None
 
 
 def make_activation(configuration: Configuration, outside: Surroundings) -> Activation:
@@ -189,4 +201,10 @@ def make_activation(configuration: Configuration, outside: Surroundings) -> Acti
             outside.network_answers,
             outside.locks,
         )
+    if configuration.home_cluster is not None and configuration.home_cluster.enhanced is not None:
+        from mqbroker.node.enhanced import enhanced_activation
+
+        assert outside.database is not None and outside.make_beat is not None and outside.make_writer is not None
+        home, clock, beat = configuration.home_cluster, outside.clock, outside.make_beat()
+        return enhanced_activation(home, clock, outside.entropy, outside.call, outside.database, beat, outside.make_writer)
     return ActiveAtOnce()

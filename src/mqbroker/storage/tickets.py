@@ -57,6 +57,8 @@ class Tickets:
         self.last = 0
         self.synced = 0
         self.failed = False
+        self.fenced = False
+        """Has it failed because somebody else may write there from now on?"""
         self.own = Condition(self, "own store", 0)
         self.conditions = [self.own]
         self.overfull: Event[bool] = Event()
@@ -108,6 +110,7 @@ class Tickets:
         """The store is lost; ``text`` is for the log."""
         if not self._closed:
             self.failed = True
+            self.fenced = isinstance(error, FencedError)
             self.close()
             self._log.error(text, error=error)
             if self.on_failure is not None:

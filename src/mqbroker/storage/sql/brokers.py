@@ -37,7 +37,7 @@ RUNNING = frozenset((State.INITIALIZING, State.OPERATING, State.QUIESCE_STARTED,
 BEING_TAKEN = frozenset((State.FAILOVER_PENDING, State.FAILOVER_STARTED))
 """Another member has the row, and the data are not its own yet."""
 
-_TAKEN = f"({int(State.FAILOVER_STARTED)}, {int(State.FAILOVER_COMPLETE)}, {int(State.FAILOVER_PENDING)})"
+_OVER = f"({', '.join(str(int(state)) for state in State if state not in RUNNING)})"
 _COLUMNS = "broker, cluster, url, node_id, version, state, taker, stamp, owner, folder"
 _ROW = table(f"SELECT {_COLUMNS} FROM {{broker}} WHERE broker = ?")
 _ROWS = table(f"SELECT {_COLUMNS} FROM {{broker}} WHERE cluster = ? ORDER BY broker")
@@ -46,12 +46,14 @@ _JOIN = (
     "UPDATE {broker} SET url = ?, version = ?, state = ?, taker = '', stamp = {now}, owner = ?, folder = ? "
     "WHERE broker = ? AND cluster = ? AND state = ? AND stamp = ? AND owner = ?"
 )
-_STAMP = f"UPDATE {{broker}} SET stamp = {{now}} WHERE broker = ? AND owner = ? AND state NOT IN {_TAKEN} RETURNING stamp"
-_ENTER = f"UPDATE {{broker}} SET state = ?, node_id = ?, stamp = {{now}} WHERE broker = ? AND owner = ? AND state NOT IN {_TAKEN}"
+_STAMP = (
+    f"UPDATE {{broker}} SET stamp = {{now}}, state = ?, node_id = ? WHERE broker = ? AND owner = ? AND state NOT IN {_OVER} RETURNING stamp"
+)
 _LOCK = (
     "UPDATE {broker} SET taker = ?, state = ?, stamp = {now} WHERE broker = ? AND state = ? AND stamp = ? AND taker = '' RETURNING stamp"
 )
 _BEGIN = table("UPDATE {broker} SET state = ? WHERE broker = ? AND taker = ? AND state = ?")
+_LIVES = table(f"UPDATE {{broker}} SET owner = owner WHERE broker = ? AND owner = ? AND state NOT IN {_OVER}")
 _RESTORE = table("UPDATE {broker} SET state = ?, taker = '', stamp = ? WHERE broker = ? AND taker = ? AND state IN (?, ?)")
 _COMPLETE = table("UPDATE {broker} SET state = ?, taker = ? WHERE broker = ? AND taker = ? AND state IN (?, ?)")
 _UNFINISHED = table("SELECT broker FROM {broker} WHERE taker = ? AND state IN (?, ?) ORDER BY broker")
@@ -105,7 +107,6 @@ class BrokerTable:
         self._insert = timed(_INSERT)
         self._join = timed(_JOIN)
         self._stamp = timed(_STAMP)
-        self._enter = timed(_ENTER)
         self._lock = timed(_LOCK)
 
     # --- views
@@ -142,14 +143,11 @@ class BrokerTable:
                 self._end_unfinished(connection, me.broker, me.broker, me.owner)
             return joined
 
-    def stamp(self, connection: Connection, me: Myself) -> int | None:
-        """This process is there.  Returns the new stamp; None when the row is not its own any more."""
-        found = connection.rows(self._stamp, (me.broker, me.owner))
+    def stamp(self, connection: Connection, me: Myself, state: State, node_id: str) -> int | None:
+        """This process is there, in this state; nothing follows the state of an end.  Returns the new stamp; None when the row is not its
+        own any more."""
+        found = connection.rows(self._stamp, (int(state), node_id, me.broker, me.owner))
         return None if not found else int(found[0][0])
-
-    def enter(self, connection: Connection, me: Myself, state: State, node_id: str) -> bool:
-        """This process is in another state; false when the row is not its own any more."""
-        return connection.run(self._enter, (int(state), node_id, me.broker, me.owner)) == 1
 
     # --- takeovers
 
@@ -169,7 +167,7 @@ class BrokerTable:
         with transaction(connection):
             if connection.run(_BEGIN, (int(State.FAILOVER_STARTED), target, taker, int(State.FAILOVER_PENDING))) != 1:
                 raise NotTakenError(f"the row of {target} is not that of {taker} any more")
-            if self.stamp(connection, me) is None:
+            if connection.run(_LIVES, (taker, me.owner)) != 1:
                 raise NotTakenError(f"{taker} is taken over itself")
             sessions = session.switch(connection, target, taker, owner)
             sessions += self._end_unfinished(connection, target, taker, owner)

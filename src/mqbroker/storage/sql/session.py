@@ -101,6 +101,17 @@ def inherited(connection: Connection, own: StoreSession, broker: str) -> list[St
     return [StoreSession(*row) for row in connection.rows(statement, (broker, own.owner))]
 
 
+def owners(connection: Connection) -> dict[str, str]:
+    """The broker that has the data of each node id."""
+    return {str(node_id): str(broker) for node_id, broker in connection.rows(table("SELECT node_id, broker FROM {session}"))}
+
+
+def of_broker(connection: Connection, broker: str, owner: str) -> list[StoreSession]:
+    """All data that the broker and its process ``owner`` have, oldest first."""
+    statement = table("SELECT session, node_id, owner, epoch FROM {session} WHERE broker = ? AND owner = ? ORDER BY session")
+    return [StoreSession(*row) for row in connection.rows(statement, (broker, owner))]
+
+
 def switch(connection: Connection, target: str, taker: str, owner: str) -> list[StoreSession]:
     """Make every session of the broker ``target`` one of ``taker``, whose process is ``owner``; within a transaction of the caller.
 

@@ -33,7 +33,10 @@ class BrokerTests(SynchronousTestCase):
         for me in (FIRST, SECOND, THIRD):
             self.assertTrue(self.table.join(self.connection, me, None))
             session.take(self.connection, NODES[me.broker], f"store {me.broker}", me.broker)
-            self.assertTrue(self.table.enter(self.connection, me, State.OPERATING, NODES[me.broker]))
+            self.assertIsNotNone(self.stamp(me))
+
+    def stamp(self, me: Myself, state: State = State.OPERATING) -> int | None:
+        return self.table.stamp(self.connection, me, state, NODES[me.broker])
 
     def row(self, broker: str) -> BrokerRow:
         found = self.table.row(self.connection, broker)
@@ -79,19 +82,24 @@ class BrokerTests(SynchronousTestCase):
     def test_a_process_stamps_and_changes_its_own_row_alone(self) -> None:
         before = self.row("b1").stamp
         self.pause()
-        stamp = self.table.stamp(self.connection, FIRST)
+        stamp = self.stamp(FIRST)
         assert stamp is not None
         self.assertGreater(stamp, before)
         self.assertEqual(self.row("b1").stamp, stamp)
         former = replace(FIRST, owner="former")
-        self.assertIsNone(self.table.stamp(self.connection, former))
-        self.assertFalse(self.table.enter(self.connection, former, State.SHUTDOWN_COMPLETE, ""))
+        self.assertIsNone(self.stamp(former))
         self.assertEqual(self.row("b1").state, State.OPERATING)
 
     def test_a_broker_that_is_taken_over_stamps_no_more(self) -> None:
         self.assertIsNotNone(self.table.lock(self.connection, self.row("b1"), "b2"))
-        self.assertIsNone(self.table.stamp(self.connection, FIRST))
-        self.assertFalse(self.table.enter(self.connection, FIRST, State.OPERATING, ""))
+        self.assertIsNone(self.stamp(FIRST))
+
+    def test_nothing_follows_the_state_of_an_end(self) -> None:
+        for end in (State.SHUTDOWN_COMPLETE, State.SHUTDOWN_FAILOVER):
+            self.assertTrue(self.table.join(self.connection, FIRST, self.row("b1")))
+            self.assertIsNotNone(self.stamp(FIRST, end))
+            self.assertIsNone(self.stamp(FIRST))
+            self.assertEqual(self.row("b1").state, end)
 
     # --- takeovers
 
@@ -105,7 +113,7 @@ class BrokerTests(SynchronousTestCase):
     def test_a_broker_that_was_there_meanwhile_is_not_taken_over(self) -> None:
         seen = self.row("b1")
         self.pause()
-        self.table.stamp(self.connection, FIRST)
+        self.stamp(FIRST)
         self.assertIsNone(self.table.lock(self.connection, seen, "b2"))
 
     def test_a_broker_in_another_state_than_seen_is_not_taken_over(self) -> None:
@@ -155,7 +163,7 @@ class BrokerTests(SynchronousTestCase):
         self.assertEqual(self.row("b1").taker, "b2", "another one restores nothing")
         self.table.restore(self.connection, seen, "b2")
         self.assertEqual(self.row("b1"), seen)
-        self.assertIsNotNone(self.table.stamp(self.connection, FIRST))
+        self.assertIsNotNone(self.stamp(FIRST))
 
     def test_nothing_is_restored_after_the_switch(self) -> None:
         seen = self.row("b1")
@@ -179,7 +187,7 @@ class BrokerTests(SynchronousTestCase):
         with self.assertRaises(DatabaseError):
             self.table.remove(self.connection, self.row("b1"))
         seen = self.row("b1")
-        self.table.enter(self.connection, FIRST, State.SHUTDOWN_COMPLETE, "")
+        self.stamp(FIRST, State.SHUTDOWN_COMPLETE)
         with self.assertRaises(DatabaseError):
             self.table.remove(self.connection, seen)
         self.assertTrue(self.table.remove(self.connection, self.row("b1")))

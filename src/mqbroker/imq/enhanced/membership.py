@@ -1,0 +1,387 @@
+"""This broker as a member of an enhanced cluster: it stamps its row, watches the others, and takes over those that have failed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from twisted.internet.defer import Deferred
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+
+from mqbroker.imq.enhanced.desk import Desk
+from mqbroker.imq.enhanced.own_row import OwnRow
+from mqbroker.imq.enhanced.stamping import Beat, Look, Stamping
+from mqbroker.imq.enhanced.takeover import Data, Takeover, TakeoverError
+from mqbroker.imq.enhanced.watch import Watch, WatchSettings
+from mqbroker.imq.links.requests import Peers
+from mqbroker.server.management.registry import ManagementError
+from mqbroker.storage.sql.brokers import RUNNING, BrokerRow, BrokerTable, Myself, State
+from mqclient.errors import MQError
+
+if TYPE_CHECKING:
+    from mqbroker.config.model.home_cluster import EnhancedCluster
+    from mqbroker.messaging.ports import Clock
+    from mqbroker.messaging.turns.turn import Turn
+    from mqbroker.storage.sql.database import Database
+
+ADMISSION = "takeover"
+"""The kind under which new clients are not admitted during a takeover."""
+
+log = Logger(namespace="mqbroker.imq")
+
+
+class Seeker(Protocol):
+    """A start of this broker (:class:`mqbroker.node.activation.Candidate`)."""
+
+    def granted(self) -> None: ...
+
+    def lost(self, reason: str) -> None: ...
+
+    def begin_again(self, ready: Deferred[None]) -> None:
+        """End at once, without answers, and seek to be active anew when ``ready`` has come."""
+
+
+class ActiveSide(Protocol):
+    """This broker while it is active, as its membership needs it.  All calls are made inside a turn."""
+
+    node_id: str
+    turn: Turn
+    peers: Peers
+    data: Data
+
+    def linked(self) -> Collection[str]:
+        """The node ids of the linked members."""
+
+    def list_members(self, places: Sequence[str]) -> None:
+        """The other members are at these places (host:port)."""
+
+    def part(self, node_id: str) -> None:
+        """End the link to a member, and make no other one until it announces itself anew."""
+
+    def join(self, node_id: str) -> None:
+        """The member is not to be parted any more."""
+
+    def refuse_clients(self, reason: str | None) -> None:
+        """Tell new clients to come again; None = take them."""
+
+    def has_clients(self) -> bool: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """The outside world: the database, a thread for rare work, one for the stamps, and the way from it to the loop."""
+
+    database: Database
+    desk: Desk
+    beat: Beat
+    clock: Clock
+    call: Callable[[Callable[[], object]], object]
+    new_owner: Callable[[], str]
+
+
+class Membership:
+    """One for the life of a process; it may seek its row several times.  ``myself`` has no owner and no folder yet."""
+
+    def __init__(self, settings: EnhancedCluster, myself: Myself, outside: Outside) -> None:
+        self.settings = settings
+        self.table = BrokerTable(outside.database)
+        self.seen: Look | None = None
+        """What the database has said last."""
+        self.takeovers = 0
+        self._myself = myself
+        self._outside = outside
+        self._clock = outside.clock
+        self._seeker: Seeker | None = None
+        self._active: ActiveSide | None = None
+        self._row = OwnRow(outside.desk, self.table, settings, outside.clock, self)
+        self._stamping = Stamping(outside.database, self.table, self._row, outside.beat, outside.clock, outside.call, self._looked)
+        self._watch = self._new_watch()
+        self._takeover: Takeover | None = None
+        self._adopted: set[str] = set()
+        """The node ids whose data are here, in memory or in pages."""
+        self._failures = 0
+        """Looks in a row that the database did not answer."""
+        self._asking = False
+        self._back: Deferred[None] | None = None
+        """Comes when the database answers again, after this broker has given up."""
+
+    def _new_watch(self) -> Watch:
+        return Watch(self._myself.broker, WatchSettings(self.settings.monitor_interval, self.settings.monitor_threshold))
+
+    # --- life
+
+    @property
+    def me(self) -> Myself:
+        return self._row.me
+
+    @property
+    def state(self) -> State | None:
+        """The state of the own row; None while this process does not have it."""
+        return self._row.state
+
+    def seek(self, seeker: Seeker, folder: str) -> None:
+        """Become the member; ``folder`` names the folder that no other process has."""
+        mine = self._myself
+        self._seeker = seeker
+        self._watch = self._new_watch()
+        self._failures = 0
+        self._row.seek(Myself(mine.broker, mine.cluster, mine.url, mine.version, self._outside.new_owner(), folder))
+
+    def attach(self, active: ActiveSide) -> None:
+        """This broker is active; its own data and those that it had taken over before are there."""
+        self._active = active
+        self._takeover = Takeover(
+            lambda: self._row.me,
+            self.table,
+            self._outside.desk,
+            active.peers,
+            active.data,
+            self,
+            self._clock,
+            self.settings.takeover_delay,
+        )
+        self._row.operate(lambda: active.node_id)
+        self._adopted = {active.node_id}
+        self._outside.desk.ask(self._first_look).addCallbacks(self._begin, self._not_begun)
+
+    def _first_look(self, connection: Any) -> Look:
+        return self._stamping.look(connection, True)
+
+    def _begin(self, look: Look) -> None:
+        """What this broker has at its start is there already."""
+        self._adopted.update(node_id for node_id, broker in look.owners.items() if broker == self._myself.broker)
+        self._looked(look)
+
+    def _not_begun(self, failure: Failure) -> None:
+        log.warn("the members are not known yet: {error}", error=failure.getErrorMessage())
+
+    def detach(self) -> None:
+        """This broker is not active any more."""
+        if self._takeover is not None:
+            self._takeover.stop()
+        self._active = self._takeover = None
+        self._adopted.clear()
+
+    def quiesce(self) -> None:
+        self._row.quiesce()
+
+    def unquiesce(self) -> None:
+        self._row.unquiesce()
+
+    def want_failover(self, wanted: bool) -> None:
+        """Is another member to go on after the stop that is about to begin?"""
+        self._row.want_failover(wanted)
+
+    def leave(self) -> None:
+        """An orderly stop begins: this broker takes over nobody any more."""
+        self._row.leave()
+
+    def end(self, done: Callable[[], object]) -> None:
+        """Everything is written."""
+        self._stamping.stop()
+        self._row.end(done)
+        self.detach()
+
+    # --- the own row
+
+    def row_granted(self) -> None:
+        self._stamping.start(self.settings.monitor_interval)
+        assert self._seeker is not None
+        self._seeker.granted()
+
+    def row_refused(self, reason: str) -> None:
+        assert self._seeker is not None
+        self._seeker.lost(reason)
+
+    def row_lost(self, reason: str) -> None:
+        self.begin_again(reason)
+
+    def begin_again(self, reason: str) -> None:
+        """This broker has lost its row or its data: it ends all clients, and starts again, with a new session."""
+        ready: Deferred[None] = Deferred()
+        ready.callback(None)
+        self._end_activity(reason, ready)
+
+    def _end_activity(self, reason: str, ready: Deferred[None]) -> None:
+        log.critical("{reason}: this broker ends its clients, and starts again", reason=reason)
+        self._row.end(lambda: None)
+        self.detach()
+        if self._seeker is not None:
+            self._seeker.begin_again(ready)
+
+    # --- looks at the database
+
+    def _looked(self, found: Look | Exception) -> None:
+        active = self._active
+        if active is None:
+            self._looked_passive(found)
+        else:
+            active.turn.run(self._looked_active, active, found)
+
+    def _looked_passive(self, found: Look | Exception) -> None:
+        """While the messages are read, or after this broker has given up."""
+        if isinstance(found, Look):
+            self.seen = found
+            if not found.own and self._row.state is not None:
+                self._row.lost()
+
+    def _looked_active(self, active: ActiveSide, found: Look | Exception) -> None:
+        if not isinstance(found, Look):
+            self._unanswered(active, found)
+            return
+        if self._failures:
+            log.info("the database answers again")
+        self._failures = 0
+        self.seen = found
+        if not found.own:
+            self._row.lost()
+            return
+        if self._row.state is State.QUIESCE_STARTED and not active.has_clients():
+            self._row.emptied()
+        active.list_members([row.url for row in found.rows if row.broker != self.me.broker and row.state in RUNNING])
+        if self._row.state is State.OPERATING:
+            for row in self._watch.tick(found.when, found.rows, active.linked()):
+                if self._takeover is not None and self._takeover.target is None:
+                    self.take_over(row).addErrback(self._not_taken)
+
+    def take_over(self, row: BrokerRow) -> Deferred[None]:
+        """Take over the member whose row was seen so.  Fails with TakeoverError."""
+        if self._takeover is None:
+            raise TakeoverError("this broker is not active")
+        return Deferred.fromCoroutine(self._takeover.take(row))
+
+    def _not_taken(self, failure: Failure) -> None:
+        if failure.check(TakeoverError) is None:
+            log.failure("a takeover failed", failure=failure)
+        else:
+            log.warn("nothing is taken over: {reason}", reason=failure.getErrorMessage())
+
+    # --- without the database
+
+    def _unanswered(self, active: ActiveSide, error: Exception) -> None:
+        self._failures += 1
+        if self._failures == 1:
+            log.warn("the database does not answer: {error}", error=error)
+        if self._failures >= self.settings.failures and not self._asking:
+            self._asking = True
+            Deferred.fromCoroutine(self._is_alone(active)).addCallback(self._give_up_alone).addErrback(self._not_asked)
+
+    async def _is_alone(self, active: ActiveSide) -> bool:
+        """Has another member the database, or can none be asked although there are some?"""
+        peers = list(active.peers.by_id.values())
+        answers = [peer.ask("databaseAnswers") for peer in peers]
+        found = [await _or_false(each) for each in answers]
+        others = [] if self.seen is None else [row for row in self.seen.rows if row.broker != self.me.broker and row.state in RUNNING]
+        return any(found) or (not peers and bool(others))
+
+    def _give_up_alone(self, alone: bool) -> None:
+        self._asking = False
+        if alone and self._failures >= self.settings.failures and self._active is not None:
+            self._stamping.stop()
+            self._back = back = Deferred[None]()
+            self._look_for_database()
+            self._end_activity(f"the database has not answered {self._failures} times, and this broker alone has lost it", back)
+
+    def _not_asked(self, failure: Failure) -> None:
+        self._asking = False
+        log.failure("other members could not be asked for the database", failure=failure)
+
+    def _look_for_database(self) -> None:
+        """Ask again and again until the database answers; then the new start begins."""
+        asked = self._outside.desk.ask(self.table.now)
+        asked.addCallbacks(
+            lambda _: self._database_back(),
+            lambda _: self._clock.call_later(self.settings.monitor_interval, self._look_for_database),
+        )
+
+    def _database_back(self) -> None:
+        back, self._back = self._back, None
+        if back is not None:
+            back.callback(None)
+
+    @property
+    def problem(self) -> str | None:
+        """Why clients can be served only in part, in one line."""
+        return None if not self._failures else "the database does not answer"
+
+    # --- takeovers
+
+    def takeover_begins(self, target: BrokerRow) -> None:
+        active = self._active
+        if active is not None:
+            active.part(target.node_id)
+            active.refuse_clients(f"{self.me.broker} is taking over {target.broker}; connect again in a moment")
+
+    def takeover_failed(self, target: BrokerRow) -> None:
+        self._watch.forget(target.broker)
+        active = self._active
+        if active is not None:
+            active.join(target.node_id)
+            active.refuse_clients(None)
+
+    def takeover_ends(self, target: BrokerRow, node_ids: Sequence[str]) -> None:
+        self.takeovers += 1
+        active = self._active
+        if active is not None:
+            self._adopted.update(node_ids)
+            active.refuse_clients(None)
+
+    # --- clients
+
+    def owner_of(self, node_id: str) -> BrokerRow | None:
+        """The member that has the data of a node; None where nobody has, as far as it is known."""
+        look = self.seen
+        broker = None if look is None else look.owners.get(node_id)
+        return None if look is None else next((row for row in look.rows if row.broker == broker), None)
+
+    def serves(self, node_id: str) -> bool:
+        """May a client go on here that was at this node before?  Nobody may come before everything is there that it has left there."""
+        if node_id in self._adopted:
+            return True
+        look = self.seen
+        return look is not None and node_id not in look.owners
+
+    # --- other members ask
+
+    @property
+    def answers(self) -> Mapping[str, Callable[..., Any]]:
+        """The operations of other members that this part answers."""
+        return {
+            "takeoverPending": self.answer_pending,
+            "takeoverAbort": self.answer_abort,
+            "takeoverComplete": self.answer_complete,
+            "databaseAnswers": self.answer_database,
+        }
+
+    def answer_pending(self, broker: Any, node_id: Any, taker: Any) -> None:
+        """The member ``taker`` is about to take over ``broker``, which may be this one."""
+        active = self._active
+        if active is None:
+            return
+        if broker != self.me.broker:
+            active.part(str(node_id))
+        elif self.settings.takeover_wait != 0:
+            log.warn("{taker} is about to take over this broker", taker=taker)
+
+    def answer_abort(self, broker: Any, node_id: Any) -> None:
+        if self._active is not None and broker != self.me.broker:
+            self._active.join(str(node_id))
+
+    def answer_complete(self, broker: Any, node_ids: Any) -> None:
+        """Other members learn it from the database, too; a broker that was taken over learns it here first."""
+        if broker == self.me.broker and self._active is not None and self._active.node_id in node_ids:
+            self._row.lost()
+
+    def answer_database(self) -> bool:
+        if self._active is None:
+            raise ManagementError("this broker is not active")
+        return self._failures == 0
+
+
+async def _or_false(answer: Deferred[Any]) -> bool:
+    try:
+        return bool(await answer)
+    except MQError:
+        return False

@@ -1,0 +1,185 @@
+"""A broker of an enhanced cluster: its activation, which is its place in the table of the members, and what it does while it is active."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from twisted.internet.defer import Deferred
+
+from mqbroker import __version__
+from mqbroker.imq.enhanced.desk import Desk
+from mqbroker.imq.enhanced.membership import ADMISSION, Membership, Outside, Seeker
+from mqbroker.storage.sql.brokers import Myself
+
+if TYPE_CHECKING:
+    from mqbroker.cluster.connection import ClusterConnection
+    from mqbroker.cluster.membership.listed import ListedBrokers
+    from mqbroker.config.model.home_cluster import HomeCluster
+    from mqbroker.imq.definitions.temporary import TemporaryDestinations
+    from mqbroker.imq.enhanced.stamping import Beat
+    from mqbroker.imq.links.home_links import HomeLinks
+    from mqbroker.imq.links.requests import Peers
+    from mqbroker.messaging.ports import Clock, Recovered, Store
+    from mqbroker.server.server import Server
+    from mqbroker.storage.disk.claim import Claim
+    from mqbroker.storage.disk.diskwriter import DiskWriter
+    from mqbroker.storage.disk.filesystem import FileSystem
+    from mqbroker.storage.settings import StoreSettings
+    from mqbroker.storage.sql.database import Database
+    from mqbroker.storage.sql.session import StoreSession
+    from mqbroker.storage.sql.sqlstore import SqlStore
+
+
+class EnhancedActivation:
+    """The activation of a member (:class:`mqbroker.node.activation.Activation`): it waits for its row."""
+
+    role = "primary"
+    copies = None
+    gives_away = False
+
+    def __init__(self, membership: Membership) -> None:
+        self.membership = membership
+        self._claim: Claim | None = None
+        self._active = False
+
+    @property
+    def state(self) -> str:
+        return "it waits for its row in the table of the members"
+
+    def files(self, file_system: FileSystem, settings: StoreSettings) -> FileSystem:
+        return file_system
+
+    def claim(self, file_system: FileSystem, directory: str, writer: DiskWriter) -> None:
+        """Nobody else uses the folder."""
+
+    def watch_store(self, store: Callable[[], Store], claim: Claim, failed: Callable[[str], object]) -> Callable[[str], object]:
+        """What to call when the store of the next start fails: one whose data another member has begins anew, instead of ``failed``.
+
+        ``claim`` is the right of this process to the local folder, whose name tells it from others.
+        """
+        self._claim = claim
+
+        def lost(reason: str) -> None:
+            if self._active and store().fenced:  # type: ignore[attr-defined]
+                self.membership.begin_again(reason)
+            else:
+                failed(reason)
+
+        return lost
+
+    def seek(self, candidate: Seeker) -> None:
+        self._active = False
+        self.membership.seek(candidate, "" if self._claim is None else self._claim.node_id)
+
+    def serve(self, server: Server, store: Store, kept: Mapping[tuple[str, str], str]) -> None:
+        self._active = True
+
+    def hand_over(self) -> None:
+        self.membership.want_failover(True)
+
+    def hold_back(self) -> None:
+        self.membership.want_failover(False)
+
+    def leave(self) -> None:
+        self.membership.leave()
+
+    def retire(self) -> None:
+        """It gives nothing away."""
+
+    def gave_away(self, complete: bool) -> None:
+        """It gives nothing away."""
+
+    def let_go(self, done: Callable[[], object]) -> None:
+        self._active = False
+        self.membership.end(done)
+
+    def cease(self) -> None:
+        self._active = False
+        self.membership.end(lambda: None)
+
+
+def enhanced_activation(
+    home: HomeCluster,
+    clock: Clock,
+    entropy: Callable[[int], bytes],
+    call: Callable[[Callable[[], object]], object],
+    database: Database,
+    beat: Beat,
+    make_writer: Callable[[Callable[..., object]], DiskWriter],
+) -> EnhancedActivation:
+    """The activation of a broker of the cluster ``home``."""
+    assert home.enhanced is not None
+    myself = Myself(home.broker_id or "", home.cluster_id or "", home.address, __version__, "", "")
+    desk = Desk(database, make_writer(_call))
+    return EnhancedActivation(Membership(home.enhanced, myself, Outside(database, desk, beat, clock, call, lambda: entropy(16).hex())))
+
+
+def _call(function: Callable[..., object], *args: Any) -> None:
+    function(*args)
+
+
+class ActiveMember:
+    """An active broker, as its membership needs it (:class:`mqbroker.imq.enhanced.membership.ActiveSide`)."""
+
+    def __init__(
+        self,
+        server: Server,
+        peers: Peers,
+        links: HomeLinks,
+        connection: Callable[[], ClusterConnection],
+        list_members: Callable[[Sequence[str]], object],
+        temporary: TemporaryDestinations,
+    ) -> None:
+        self.node_id = server.node_id
+        self.turn = server.turn
+        self.peers = peers
+        self.data = ActiveData(server, temporary)
+        self.list_members = list_members
+        self._server = server
+        self._links = links
+        self._connection = connection
+
+    def linked(self) -> Collection[str]:
+        return self._links.members.keys()
+
+    def part(self, node_id: str) -> None:
+        self._connection().part(node_id)
+
+    def join(self, node_id: str) -> None:
+        self._connection().part_no_more(node_id)
+
+    def refuse_clients(self, reason: str | None) -> None:
+        if reason is None:
+            self._server.admission.lift(ADMISSION)
+        else:
+            self._server.admission.restrict(ADMISSION, reason)
+
+    def has_clients(self) -> bool:
+        return self._server.has_clients()
+
+
+class ActiveData:
+    """Store and messaging of an active broker (:class:`mqbroker.imq.enhanced.takeover.Data`)."""
+
+    def __init__(self, server: Server, temporary: TemporaryDestinations) -> None:
+        self._server = server
+        self._temporary = temporary
+
+    @property
+    def _store(self) -> SqlStore:
+        store: SqlStore = self._server.store  # type: ignore[assignment]
+        return store
+
+    @property
+    def owner(self) -> str:
+        return self._store.owner
+
+    def inherit(self, sessions: Sequence[StoreSession], done: Callable[[Exception | None], object]) -> None:
+        def read(recovered: Recovered | None, error: Exception | None) -> None:
+            if recovered is not None:
+                self._server.messaging.adopt(recovered)
+                self._temporary.inherit(recovered.settings)
+            done(error)
+
+        self._store.inherit(sessions, read)
