@@ -39,6 +39,7 @@ from mqbroker.process.threads import ThreadedDiskWriter
 
 if TYPE_CHECKING:
     from mqbroker.colocation import Colocation
+    from mqbroker.config.model.database import DatabaseStoreConfiguration
     from mqbroker.ha.locks.proof import LockProof
     from mqbroker.messaging.messaging import Messaging
     from mqbroker.messaging.ports import Store
@@ -133,14 +134,20 @@ class Broker:
             memory_default=default_global_max_size,
             version=__version__,
             network=self._network,
-            database=self._database(),
+            database=self._database(self.configuration.database_store),
+            record=self._database(self._record),
             colocation=lambda: None if self._colocation is None else self._colocation.figures,
             restart=self._on_restart_wanted,
         )
 
-    def _database(self) -> Database | None:
+    @property
+    def _record(self) -> DatabaseStoreConfiguration | None:
+        """The database of the change record of a cluster of peers."""
+        home = self.configuration.home_cluster
+        return None if home is None or home.record is None else home.record.database
+
+    def _database(self, configuration: DatabaseStoreConfiguration | None) -> Database | None:
         """Raises :class:`StartError`."""
-        configuration = self.configuration.database_store
         if configuration is None:
             return None
         from mqbroker.process.databases import make_database

@@ -156,7 +156,7 @@ ORDER: Mapping[str, Sequence[str]] = {
         "core_bridge",
         "backup",
     ),
-    "mqbroker.imq": ("record", "links", "delivery", "definitions", "master", "enhanced", "administration"),
+    "mqbroker.imq": ("record", "links", "peers", "delivery", "definitions", "master", "enhanced", "administration"),
     "mqbroker.storage.mirror": (
         "roots",
         "changes",

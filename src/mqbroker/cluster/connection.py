@@ -27,7 +27,7 @@ from mqclient.protocol.topology import TopologyMember, place, same_place
 from mqclient.wire.primitives import TransportConfiguration
 
 if TYPE_CHECKING:
-    from mqbroker.cluster.membership.discovery import DiscoveryGroup
+    from mqbroker.cluster.membership.discovery import Discovery
     from mqbroker.server.server import Server
     from mqclient.core.factories.factory import SessionFactory
 
@@ -50,7 +50,7 @@ class ClusterConnection:
         configuration: ClusterConnectionConfiguration,
         own_connector: TransportConfiguration,
         static: Sequence[TransportConfiguration] | None,
-        discovery: DiscoveryGroup | None,
+        discovery: Discovery | None,
         runtime: Runtime,
         loads: Loads,
     ) -> None:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from mqbroker.messaging.core import MessagingCore
     from mqbroker.messaging.message.message import Message
     from mqbroker.node.clustering import Clustering
-    from mqbroker.node.homes import HomeFiles
+    from mqbroker.node.homes import HomeFiles, RecordDatabase
     from mqbroker.node.retirement import Retirement
     from mqbroker.server.management.service import ManagementService
     from mqbroker.server.session_state import SessionState
@@ -107,7 +107,7 @@ class ActiveBroker:
         from mqbroker.node.clustering import Clustering
 
         runtime, folder = self._parts.make_runtime(), self.settings.etc or self.settings.base
-        clustering = Clustering(self.server, runtime, folder, self._kept, self._grouping, self._home_files())
+        clustering = Clustering(self.server, runtime, folder, self._kept, self._grouping, self._home_files(), self._record_database())
         if clustering.homes is not None:
             clustering.homes.register(self.registry)
         return clustering
@@ -118,6 +118,14 @@ class ActiveBroker:
         from mqbroker.node.homes import HomeFiles
 
         return HomeFiles(self.settings.imq, self._parts.read_file, self._parts.write_file)
+
+    def _record_database(self) -> RecordDatabase | None:
+        parts = self._parts
+        if parts.record is None:
+            return None
+        from mqbroker.node.homes import RecordDatabase
+
+        return RecordDatabase(parts.record, lambda: parts.make_writer(self.server.turn.run), parts.restart)
 
     @staticmethod
     def _home_registrar(cluster: HomeCluster) -> Registrar:

@@ -37,7 +37,8 @@ from mqclient.protocol.topology import same_place
 from mqclient.wire.primitives import TransportConfiguration
 
 if TYPE_CHECKING:
-    from mqbroker.node.homes import HomeFiles, Homes
+    from mqbroker.cluster.membership.discovery import Discovery
+    from mqbroker.node.homes import HomeFiles, Homes, RecordDatabase
 
 STOP_SECONDS = 10.0
 """How long a stop waits for answers of other brokers; messages without an answer are kept, and go again after the next start."""
@@ -52,7 +53,7 @@ class Clustering:
     """The links of one broker to other brokers.
 
     ``etc`` is the folder of the stack files of JGroups, ``kept`` the settings of management from the store, by kind and name.  ``files``
-    are those of an instance of Open Message Queue.
+    are those of an instance of Open Message Queue, ``record`` is the database of a cluster of peers.
 
     ``grouping`` is the handler by which messaging routes.  Raises ValueError for names that are not there.
     """
@@ -65,6 +66,7 @@ class Clustering:
         kept: Mapping[tuple[str, str], str],
         grouping: GroupingHandler | None = None,
         files: HomeFiles | None = None,
+        record: RecordDatabase | None = None,
     ) -> None:
         configuration = server.configuration
         self.grouping = grouping
@@ -78,16 +80,19 @@ class Clustering:
         """Functions that end the subscriptions and gauges of the grouping handler."""
         self._leaving: Deferred[Any] | None = None
         """Completes when all links are closed; None before :meth:`stop`."""
-        self.homes = self._make_homes(configuration.home_cluster, kept, files) if configuration.home_cluster is not None else None
+        home = configuration.home_cluster
+        self.homes = None if home is None else self._make_homes(home, kept, files, record)
         self.manager = self._make_manager(configuration) if configuration.cluster_connections else None
         self.scale_down: ScaleDown | None = None
         if configuration.scale_down is not None and configuration.scale_down.enabled and not configuration.gives_away:
             self.scale_down_to(configuration.scale_down)
 
-    def _make_homes(self, settings: HomeCluster, kept: Mapping[tuple[str, str], str], files: HomeFiles | None) -> Homes:
+    def _make_homes(
+        self, settings: HomeCluster, kept: Mapping[tuple[str, str], str], files: HomeFiles | None, record: RecordDatabase | None
+    ) -> Homes:
         from mqbroker.node.homes import Homes
 
-        return Homes(self._server, self._runtime, settings, kept, lambda: self.connection_of_homes, files)
+        return Homes(self._server, self._runtime, settings, kept, lambda: self.connection_of_homes, files, record)
 
     @property
     def connection_of_homes(self) -> ClusterConnection:
@@ -125,7 +130,7 @@ class Clustering:
         static: list[TransportConfiguration] | None = None
         if configuration.static_connectors is not None:
             static = [connector_of(self.connectors, name, owner) for name in configuration.static_connectors]
-        discovery = None
+        discovery: Discovery | None = None if self.homes is None else self.homes.members
         if configuration.discovery_group is not None:
             discovery = self.groups.discovery.get(configuration.discovery_group)
             if discovery is None:
@@ -203,7 +208,7 @@ class Clustering:
         if self.manager is not None:
             waiting.append(self.manager.stop())
         if self.homes is not None:
-            self.homes.stop()
+            waiting.append(self.homes.stop())
         left: Deferred[None] = Deferred()
 
         def done(result: object = None) -> None:

@@ -6,12 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import Deferred, succeed
 from twisted.logger import Logger
 
 from mqbroker.cluster.links.connectors import announced_form
+from mqbroker.cluster.membership.listed import ListedBrokers
 from mqbroker.config.imq.made import CONNECTION, connector_to
 from mqbroker.config.imq.matching import match_properties
+from mqbroker.config.imq.places import parse_place
 from mqbroker.imq.administration.broker import read_members
 from mqbroker.imq.administration.reloading import Reloading
 from mqbroker.imq.administration.resets import reset
@@ -23,6 +25,8 @@ from mqbroker.imq.links.link import HomeLoads
 from mqbroker.imq.links.operations import RESOURCE
 from mqbroker.imq.links.requests import LinkedPeers
 from mqbroker.imq.master.shared import SharedDefinitions
+from mqbroker.imq.peers.looking import Looking, Members
+from mqbroker.imq.peers.table_peer import TablePeer
 from mqbroker.server.management.registry import ManagementError
 from mqclient.core.runtime import new_uuid
 from mqclient.errors import IllegalStateError
@@ -32,9 +36,12 @@ if TYPE_CHECKING:
     from mqbroker.config.imq.instance import ImqInstance
     from mqbroker.config.imq.places import Place
     from mqbroker.config.model.home_cluster import HomeCluster
+    from mqbroker.imq.record.changes import Definition
     from mqbroker.messaging.queues.queue import Queue
+    from mqbroker.node.parts import EndingWriter
     from mqbroker.server.management.registry import Registry
     from mqbroker.server.server import Server
+    from mqbroker.storage.sql.database import Database
     from mqclient.core.runtime import Runtime
 
 
@@ -50,8 +57,22 @@ class HomeFiles:
     write_file: Callable[[str, bytes], None]
 
 
+@dataclass(frozen=True, slots=True)
+class RecordDatabase:
+    """The database of a cluster of peers; ``make_writer`` makes the thread that works with it.
+
+    ``restart`` ends this broker in order, and begins it again; None = nobody can.
+    """
+
+    database: Database
+    make_writer: Callable[[], EndingWriter]
+    restart: Callable[[], object] | None
+
+
 class Homes:
     """The part of one broker in a home cluster; ``kept`` are the settings of its store, ``connection`` gives its cluster connection.
+
+    ``members`` finds the other members through the database, None = a list names them.
 
     Implements :class:`mqbroker.imq.administration.broker.ClusterActions`.  Raises ValueError for a change record in the store that cannot
     be used.
@@ -65,9 +86,18 @@ class Homes:
         kept: Mapping[tuple[str, str], str],
         connection: Callable[[], ClusterConnection],
         files: HomeFiles | None = None,
+        record: RecordDatabase | None = None,
     ) -> None:
         self._server = server
+        self._runtime = runtime
+        self._settings = settings
         self._files = files
+        self._record = record
+        self._writer: EndingWriter | None = None
+        self._table: TablePeer | None = None
+        self._known: tuple[str, ...] | None = None
+        """The members that the database lists, also those that are away."""
+        self.members = ListedBrokers() if settings.finds_members else None
         self._connection = connection
         self.links = HomeLinks()
         peers = LinkedPeers(self.links, lambda: f"imq.{new_uuid(runtime)}", settings.wait_reply_s, server.turn)
@@ -76,8 +106,15 @@ class Homes:
         agreement = Agreement(match_properties(settings), peers, lambda node_id: connection().part(node_id))
         self._reloading = Reloading(settings.brokers, self._read_places, self._change_members, peers)
         answers = {"matchProperties": agreement.answer, "reload": self._reloading.here}
-        self.shared = SharedDefinitions(server, settings, peers, registrar, kept, lambda: new_uuid(runtime), server.store.fence, answers)
+        make_table = None if settings.record is None else self._make_table
+        self.shared = SharedDefinitions(
+            server, settings, peers, registrar, kept, lambda: new_uuid(runtime), self._leave, answers, make_table
+        )
         self._turn = server.turn
+        self._looking = None
+        if self._table is not None:
+            found = None if self.members is None else self._listed
+            self._looking = Looking(self._table, server.clock, server.turn, self.shared.recording.answer_record_has, found)
         self.delivery = Delivery(server.messaging, self.links, server.node_id, runtime, settings)
         self.loads = HomeLoads(self.links, lambda node_id: sum(1 for _ in self.delivery.remote_consumers(node_id)))
         coordination = self.delivery.coordination
@@ -87,6 +124,33 @@ class Homes:
             {},
             lambda: coordination.undecided,
         )
+
+    def _make_table(self, own: Callable[[], list[Definition]]) -> TablePeer:
+        """Raises ValueError where nobody has given the database."""
+        shared, record, server = self._settings.record, self._record, self._server
+        if shared is None or record is None:
+            raise ValueError("the database of the change record was not opened")
+        self._writer = record.make_writer()
+        self._table = TablePeer(
+            shared, record.database, self._writer, server.clock, self._settings.address, own, lambda: new_uuid(self._runtime)
+        )
+        return self._table
+
+    def _leave(self, reason: str) -> None:
+        """This broker may not go on as it is; where another record has taken the place of its own, a new start takes over everything."""
+        if self._table is not None and self._table.replaced and self._record is not None and self._record.restart is not None:
+            log.warn("this broker starts again: {reason}", reason=reason)
+            self._record.restart()
+        else:
+            self._server.store.fence(reason)
+
+    def _listed(self, members: Members) -> None:
+        """The database lists these places; those of brokers that are away are not dialled."""
+        assert self.members is not None
+        parameters, own = self._server.configuration.connectors[CONNECTION].parameters, self._settings.address
+        self._known = tuple(place for place, _ in members)
+        others = [parse_place(place) for place, present in members if present and place != own]
+        self.members.change([announced_form(connector_to(place, parameters)) for place in others])
 
     def register(self, registry: Registry) -> None:
         """Let other members ask."""
@@ -102,6 +166,8 @@ class Homes:
                 self._turn.run(reset, self._server.messaging, what)
                 self.shared.forget()
         self._turn.run(self.shared.start)
+        if self._looking is not None:
+            self._looking.start()
         if self._files is not None:
             self._back_up_and_restore(self._files)
 
@@ -130,7 +196,7 @@ class Homes:
 
     @property
     def brokers(self) -> Sequence[str]:
-        return self._reloading.brokers
+        return self._reloading.brokers if self._known is None else self._known
 
     def held(self, queue: Queue) -> int:
         return self.delivery.held(queue)
@@ -147,11 +213,25 @@ class Homes:
         return read_members(self._files.instance, self._files.read_file).all
 
     def _change_members(self, places: Sequence[Place]) -> None:
+        if self.members is not None:
+            return  # they are those of the database
         parameters = self._server.configuration.connectors[CONNECTION].parameters
         self._connection().change_static([announced_form(connector_to(place, parameters)) for place in places])
 
-    def stop(self) -> None:
-        """The links are closed, or are being closed."""
+    def stop(self) -> Deferred[None]:
+        """The links are closed, or are being closed.  Completes when the database is left, too."""
         self._turn.run(self.shared.stop)
         self.delivery.stop()
         self._hide()
+        if self._looking is None or self._table is None:
+            return succeed(None)
+        self._looking.stop()
+        stopped: Deferred[None] = Deferred()
+        stopped.addCallback(lambda _: self._end_thread())
+        table = self._table
+        self._turn.run(lambda: table.stop().chainDeferred(stopped))
+        return stopped
+
+    def _end_thread(self) -> None:
+        if self._writer is not None:
+            self._server.clock.call_later(0, self._writer.close)  # not within a call of the thread itself

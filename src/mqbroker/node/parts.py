@@ -111,8 +111,9 @@ class Parts:
     ``make_pages`` those to health and metrics.  ``registrar`` agrees to definitions and to names that are taken.  ``memory_default`` is the
     ``global-max-size`` in bytes of a configuration without one.  ``loop_lag_ms`` tells how long the event loop let others wait; None =
     nobody watches it.  ``network`` watches the network; None = the configuration does not ask for that.  ``database`` is the one in which
-    messages are kept; None = in files.  ``colocation`` tells of backups of other brokers in this process, and of the own one elsewhere.
-    ``restart`` stops this broker in order, and begins it again with its files as they are then; None = nobody can.
+    messages are kept; None = in files.  ``record`` is the one in which the change record of a cluster of peers is.  ``colocation`` tells of
+    backups of other brokers in this process, and of the own one elsewhere.  ``restart`` stops this broker in order, and begins it again
+    with its files as they are then; None = nobody can.
     """
 
     clock: Clock
@@ -136,5 +137,6 @@ class Parts:
     version: str
     network: NetworkWatch | None = None
     database: Database | None = None
+    record: Database | None = None
     colocation: Callable[[], ColocatedFigures | None] = lambda: None
     restart: Callable[[], object] | None = None

@@ -45,12 +45,12 @@ def _database_store(
     parts.file_system.make_directory(folders.node_directory)
     claim = OwnFolder(parts.file_system, folders.node_directory)
     bodies = folders.large_messages_directory
-    home, broker_id = settings.configuration.home_cluster, ""
+    home = settings.configuration.home_cluster
+    broker_id = "" if home is None else home.broker_id or ""
     if home is not None and home.enhanced is not None:
         from mqbroker.node.enhanced import EnhancedActivation
 
         assert isinstance(parts.activation, EnhancedActivation)
-        broker_id = home.broker_id or ""
         failed = parts.activation.watch_store(lambda: store, claim, failed)
     store = SqlStore(database, parts.file_system, bodies, writer, new_writer(), parts.clock, parts.entropy, claim, failed, broker_id)
     return store

@@ -12,15 +12,21 @@ from typing import Any
 from twisted.internet.defer import Deferred
 
 from mqbroker.config.model.configuration import AddressConfiguration, Configuration, QueueConfiguration
-from mqbroker.config.model.home_cluster import HomeCluster
+from mqbroker.config.model.database import DatabaseStoreConfiguration
+from mqbroker.config.model.home_cluster import HomeCluster, SharedRecord
 from mqbroker.imq.definitions.registrar import HomeRegistrar
 from mqbroker.imq.links.requests import Peer
 from mqbroker.imq.master.shared import SharedDefinitions
+from mqbroker.imq.peers.looking import Looking
+from mqbroker.imq.peers.table_peer import TablePeer
+from mqbroker.imq.record.changes import Definition
 from mqbroker.messaging.event import Event
 from mqbroker.messaging.ports import AddressRecord, QueueRecord, Recovered
 from mqclient.errors import MQError, NotConnectedError
 from mqclient.management import ManagementError
 from tests.support.clock import FakeClock
+from tests.support.diskwriter import WriterInTurns
+from tests.unit.imq.peers.support import MemoryDatabase
 from tests.unit.messaging.support import HeldStore, RecordedBatch
 from tests.unit.server.support import Session, World
 
@@ -160,9 +166,12 @@ class Node:
         self.deaf: set[str] = set()
         """Operations whose requests are not answered."""
         self.down = True
+        self._ids = 0
         self.store: KeptStore | None = None
         self.left: list[str] = []
         """Why the broker was ended."""
+        self.table: TablePeer | None = None
+        self.looking: Looking | None = None
         self.prepare: Callable[[SharedDefinitions], object] = lambda shared: None
         """What is done before the shared part starts."""
         self.start()
@@ -180,25 +189,42 @@ class Node:
         )
         self.peers = MemoryPeers()
         self.down = False
-        ids = iter(range(1000))
         self.shared = SharedDefinitions(
             self.world.server,
             self.cluster,
             self.peers,
             self.registrar,
             dict(self.store.settings),
-            lambda: f"{self.node_id}-{len(self.store.log if self.store else ())}-{next(ids)}",
+            self._new_id,
             self.left.append,
             {},
+            None if self.cluster.record is None else self._make_table,
         )
         self.answer = partial(_answer, self.shared)
         self.world.server.turn.run(self.prepare, self.shared)
         self.world.server.turn.run(self.shared.start)
+        if self.table is not None:
+            server = self.world.server
+            self.looking = Looking(self.table, server.clock, server.turn, self.recording.answer_record_has, None)
+            self.looking.start()
+
+    def _new_id(self) -> str:
+        self._ids += 1
+        return f"{self.node_id}-{self._ids}"
+
+    def _make_table(self, own: Callable[[], list[Definition]]) -> TablePeer:
+        assert self.cluster.record is not None and self.net.database is not None
+        writer = WriterInTurns(self.world.server.turn.run, self.net.clock)
+        self.table = TablePeer(self.cluster.record, self.net.database, writer, self.net.clock, self.place, own, self._new_id)
+        return self.table
 
     def stop(self, *, crash: bool = False) -> None:
         self.net.cut_off(self)
         self.down = True
         self.shared.stop()
+        if self.looking is not None and self.table is not None:
+            self.looking.stop()
+            self.world.server.turn.run(self.table.stop)
         if not crash:
             self.world.broker.end()
         else:
@@ -238,6 +264,7 @@ class Net:
         self.clock = FakeClock()
         self.security = security
         self.cluster = HomeCluster((), master, ONE, **settings)
+        self.database: MemoryDatabase | None = None
         self.nodes: dict[str, Node] = {}
         self.requests: Counter[str] = Counter()
         self.log: list[tuple[str, str, str]] = []
@@ -286,3 +313,13 @@ def three(**settings: Any) -> tuple[Net, Node, Node, Node]:
     """A master and two others, all linked."""
     net = Net(**settings)
     return net, net.add(ONE), net.add(TWO), net.add(THREE)
+
+
+def peers(count: int = 3, *, queues: tuple[QueueConfiguration, ...] = (), **shared: Any) -> Net:
+    """A cluster without a master: its record is in the database of the net.  With ``count`` brokers, all linked."""
+    record = SharedRecord(DatabaseStoreConfiguration("jdbc:sqlite:/the.db"), "c", **shared)
+    net = Net(None, record=record)
+    net.database = MemoryDatabase()
+    for place in (ONE, TWO, THREE)[:count]:
+        net.add(place, *queues)
+    return net

@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Protocol
 
 from mqbroker.config.model.cluster import DiscoveryGroupConfiguration
 from mqbroker.server.observation.gauges import Gauges
@@ -20,6 +21,25 @@ Notify = Callable[[str, Mapping[str, TypedValue]], object]
 
 RETRY_SECONDS = 5.0
 """Seconds between attempts to join a group while the system refuses: the network may come up after the broker."""
+
+
+class Discovery(Protocol):
+    """Finds the places of other brokers."""
+
+    @property
+    def listeners(self) -> list[Callable[[], object]]:
+        """Called when there are other places, or :attr:`contested` has changed."""
+
+    @property
+    def rival_listeners(self) -> list[Callable[[TransportConfiguration], object]]:
+        """Called with the connector of another broker that has the node id of this one."""
+
+    @property
+    def contested(self) -> tuple[str, ...]:
+        """Node ids that two brokers have at the same time."""
+
+    def connectors(self) -> list[TransportConfiguration]:
+        """One connector for each broker."""
 
 
 def endpoint_in(endpoint: Endpoint, folder: str) -> Endpoint:

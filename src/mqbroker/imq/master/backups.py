@@ -45,6 +45,8 @@ class Backups:
 
     def _check(self, verb: str) -> None:
         recording = self._recording
+        if recording.mastership is None and recording.has_record:
+            raise IllegalStateError(f"the change record is in {recording.keeper}: it is {verb} by `mqbroker imq dbmgr`")
         if not recording.is_master:
             raise IllegalStateError(
                 f"the change record is {verb} at the master broker alone: {recording.master or 'this cluster has none'}"

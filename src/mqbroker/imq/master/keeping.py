@@ -11,7 +11,7 @@ from mqbroker.imq.master.following import Applied
 from mqbroker.imq.master.own_record import OwnRecord
 from mqbroker.imq.master.standing import Standing
 from mqbroker.imq.record.changes import Definition, Wish, wish_of
-from mqbroker.imq.record.codec import values_of, wish_from
+from mqbroker.imq.record.codec import appended_values, page_values, wish_from
 from mqbroker.imq.record.record import ChangeRecord, Page
 from mqbroker.messaging.administration.registrar import Change
 from mqclient.errors import MQError
@@ -115,11 +115,11 @@ class Keeping:
         self.catch_up()
         try:
             known = int(known) if generation == record.generation else 0
-            position, change = self.own.append(wish_from(wish), str(place), known, bool(deployed))
+            appended = self.own.append(wish_from(wish), str(place), known, bool(deployed))
         except MQError as error:
             return {"error": [error.code, str(error)]}
         self.catch_up()
-        return {"position": position, "change": None if change is None else values_of(change)}
+        return appended_values(appended)
 
     def _checked(self) -> ChangeRecord:
         if not self._active:
@@ -127,10 +127,4 @@ class Keeping:
         return self.record
 
     def _page(self, page: Page) -> dict[str, Any]:
-        return {
-            "generation": self.record.generation,
-            "reset": page.reset,
-            "changes": [values_of(change) for change in page.changes],
-            "more": page.more,
-            "floor": page.floor,
-        }
+        return page_values(self.record.generation, page)

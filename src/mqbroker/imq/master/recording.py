@@ -53,8 +53,9 @@ class Definitions(OwnDefinitions, Protocol):
 class Recording:
     """Puts the changes of this broker on record, and keeps the broker at what the record says.
 
-    ``deploy`` is called when this broker has the record; ``leave`` ends a broker that may not join, and gets the reason.  Implements
-    :class:`mqbroker.imq.definitions.registrar.Recorder`, and does the work of :mod:`mqbroker.imq.master.sync_machine`.
+    ``deploy`` is called when this broker has the record; ``leave`` ends a broker that may not join, and gets the reason.  ``table`` keeps
+    the record of a cluster of peers, None = the master does.  Implements :class:`mqbroker.imq.definitions.registrar.Recorder`, and does the
+    work of :mod:`mqbroker.imq.master.sync_machine`, for which the table is a master whose link is never lost.
     """
 
     def __init__(
@@ -68,11 +69,12 @@ class Recording:
         own: OwnRecord,
         deploy: Callable[[], object],
         leave: Callable[[str], object],
+        table: Peer | None = None,
     ) -> None:
         self.place = cluster.address
         self.standing = standing
         self.mastership = mastership
-        """None: there is no record."""
+        """None: no broker keeps a record."""
         self.state = states.starting.name
         self.keeping = Keeping(cluster.address, own, standing, application, lambda: self.master)
         self._server = server
@@ -81,6 +83,8 @@ class Recording:
         self._application = application
         self._deploy = deploy
         self._leave = leave
+        self._table = table
+        self._retry_seconds = RETRY_SECONDS if cluster.record is None else cluster.record.retry_s
         self._machine = make_sync_machine(SyncData(self))
         self._follower = Follower(server.node_id, cluster.address, standing, application, own, self)
         self._wishes = Wishes(self, self._follower, cluster, server.clock)
@@ -95,13 +99,15 @@ class Recording:
         """Clients may come: look for the record."""
         self._peers.linked.subscribe(self._linked)
         self._peers.unlinked.subscribe(self._unlinked)
-        if self.mastership is None:
+        if not self.has_record:
             self._machine.go_unprotected()
         elif self.is_master:
             self._machine.keep_record()
         else:
             self._machine.follow()
             self.later(COMPLAINT_SECONDS[0], self._complain)
+            if self._table is not None:
+                self._machine.master_linked()
             for peer in list(self._peers.by_id.values()):
                 self._linked(peer)
 
@@ -114,6 +120,21 @@ class Recording:
     def master(self) -> str | None:
         """The master (host:port); None without one."""
         return None if self.mastership is None else self.mastership.master
+
+    @property
+    def has_record(self) -> bool:
+        """Does anybody keep a record of changes?"""
+        return self.mastership is not None or self._table is not None
+
+    @property
+    def keeper(self) -> str:
+        """Who keeps the record, for a reader."""
+        return f"the master broker {self.master}" if self._table is None else self._table.name
+
+    @property
+    def absence(self) -> str:
+        """Why this broker has not got the record, for a reader."""
+        return f"{self.keeper} {'is not linked' if self._table is None else 'has not answered yet'}"
 
     @property
     def is_master(self) -> bool:
@@ -132,6 +153,10 @@ class Recording:
     def master_peer(self) -> Peer | None:
         """The master, while it is linked."""
         return None if self.master is None else self._peers.at(self.master)
+
+    def keeper_peer(self) -> Peer | None:
+        """Whoever keeps the record, while it can be asked."""
+        return self._table or self.master_peer()
 
     def master_changed(self, master: str, change: str | None = None) -> None:
         """Another broker is the master from now on, or this one, by ``change``."""
@@ -190,11 +215,11 @@ class Recording:
     # --- changes of this broker
 
     def record(self, change: Change, deployed: bool, answered: Answered) -> int | None:
-        return 0 if self.mastership is None else self._wishes.record(wish_of(change), deployed, answered)
+        return self._wishes.record(wish_of(change), deployed, answered) if self.has_record else 0
 
     def made(self, change: Change, position: int) -> None:
         self._application.note(change)
-        if self.mastership is None:
+        if not self.has_record:
             for peer in self._peers.by_id.values():
                 peer.ask("change", self.place, wish_values(wish_of(change))).addErrback(self._not_told, peer)
         elif position == self.standing.position + 1:
@@ -220,8 +245,8 @@ class Recording:
 
     def answer_change(self, place: Any, wish: Any) -> None:
         """A member of a cluster without a record has made a change."""
-        if self.mastership is not None:
-            raise ManagementError(f"changes come from the change record of {self.master}")
+        if self.has_record:
+            raise ManagementError(f"changes come from the change record of {self.keeper}")
         wanted = wish_from(wish)
         try:
             if wanted.kind.removes:
@@ -267,23 +292,23 @@ class Recording:
 
     def serve_administrators(self) -> None:
         if not self._cluster.nowait_for_master:
-            text = f"this broker has not got the change record of the master broker {self.master} yet, and serves administrators only"
+            text = f"this broker has not got the change record of {self.keeper} yet, and serves administrators only"
             self._server.admission.restrict(ADMISSION, text)
 
     def open_record(self) -> None:
         self.unrecorded(self.keeping.begin())
 
     def ask_master(self) -> None:
-        peer = self.master_peer()
+        peer = self.keeper_peer()
         if peer is not None:
             self._follower.join(peer)
         self._wishes.release()
 
     def ask_later(self) -> None:
-        self.later(RETRY_SECONDS, self._ask_again)
+        self.later(self._retry_seconds, self._ask_again)
 
     def _ask_again(self) -> None:
-        peer = self.master_peer()
+        peer = self.keeper_peer()
         if peer is not None and self.state in (states.syncing.name, states.running.name):
             self._follower.join(peer)
 
@@ -302,7 +327,7 @@ class Recording:
         self._wishes.release()
 
     def record_failed(self, reason: str) -> None:
-        log.warn("the change record of {master} cannot be read now: {reason}", master=self.master, reason=reason)
+        log.warn("the change record of {keeper} cannot be read now: {reason}", keeper=self.keeper, reason=reason)
         self._machine.record_failed()
 
     def join_refused(self, reason: str) -> None:
@@ -315,7 +340,7 @@ class Recording:
             def answered(error: MQError | None, position: int, change: Change = change) -> None:
                 if error is not None:
                     log.warn("{name} is not put on record: {reason}", name=change.definition.name, reason=str(error))
-                elif self.mastership is not None:
+                elif self.has_record:
                     self.made(change, position)
 
             if self.is_master:

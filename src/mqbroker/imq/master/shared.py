@@ -13,12 +13,13 @@ from mqbroker.imq.definitions.registrar import HomeRegistrar
 from mqbroker.imq.definitions.reservations import Reservations
 from mqbroker.imq.definitions.temporary import RECONNECT_SECONDS, TemporaryDestinations
 from mqbroker.imq.links.operations import Answers, MemberOperations
-from mqbroker.imq.links.requests import Peers
+from mqbroker.imq.links.requests import Peer, Peers
 from mqbroker.imq.master.backups import Backups
 from mqbroker.imq.master.change_of_master import ChangeOfMaster
 from mqbroker.imq.master.own_record import OwnRecord
 from mqbroker.imq.master.recording import Recording
 from mqbroker.imq.master.standing import Mastership, Standing
+from mqbroker.imq.record.changes import Definition
 from mqbroker.server.security.kept_settings import KEPT_ADDRESS_SETTING_KIND
 from mqclient.errors import DuplicateMetadataError
 
@@ -32,7 +33,8 @@ class SharedDefinitions:
     """Made when the links are; ``operations`` answers other members, and is to be registered under its name.
 
     ``registrar`` is the one that messaging was made with, ``kept`` the settings of the store; ``new_id`` gives unique texts.  ``leave``
-    ends the broker when it may not join; ``answers`` are further operations of other members.  Raises ValueError for a record in the store
+    ends the broker when it may not join; ``answers`` are further operations of other members; ``make_table`` gives whoever keeps the record
+    of a cluster of peers, which gets a function that gives the definitions of this broker.  Raises ValueError for a record in the store
     that cannot be used.
     """
 
@@ -46,6 +48,7 @@ class SharedDefinitions:
         new_id: Callable[[], str],
         leave: Callable[[str], object],
         answers: Answers,
+        make_table: Callable[[Callable[[], list[Definition]]], Peer] | None = None,
     ) -> None:
         clock, turn, store, messaging = server.clock, server.turn, server.store, server.messaging
         addresses = server.configuration.addresses
@@ -56,7 +59,9 @@ class SharedDefinitions:
         mastership = None if cluster.master is None else Mastership(store, kept, cluster.master)
         self._server = server
         self._registrar = registrar
-        self.recording = Recording(server, cluster, peers, application, Standing(store, kept), mastership, own, registrar.deploy, leave)
+        table = None if make_table is None else make_table(application.own_definitions)
+        standing = Standing(store, kept)
+        self.recording = Recording(server, cluster, peers, application, standing, mastership, own, registrar.deploy, leave, table)
         self.change_of_master = ChangeOfMaster(server, cluster, peers, self.recording, own, new_id)
         self.backups = Backups(self.recording, own, clock, new_id)
         self.reservations = Reservations(peers, server.node_id, cluster.address, clock, turn, cluster.lock_timeout_s, self._expel)

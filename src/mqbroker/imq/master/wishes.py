@@ -41,9 +41,15 @@ class WishOwner(Protocol):
     """That of :mod:`mqbroker.imq.master.sync_machine`."""
 
     @property
-    def master(self) -> str | None: ...
+    def keeper(self) -> str:
+        """Who keeps the record, for a reader."""
 
-    def master_peer(self) -> Peer | None: ...
+    @property
+    def absence(self) -> str:
+        """Why the record is not there, for a reader."""
+
+    def keeper_peer(self) -> Peer | None:
+        """Whoever keeps the record, while it can be asked."""
 
     def later(self, seconds: float, function: Callable[..., object], *args: object) -> None:
         """Call ``function`` in a turn, unless the broker stops before."""
@@ -120,7 +126,7 @@ class Wishes:
 
     def reason(self) -> str:
         """Why nothing can be recorded, in one line."""
-        return f"B4094: the change record cannot be reached: the master broker {self._owner.master} is not linked"
+        return f"B4094: the change record cannot be reached: {self._owner.absence}"
 
     # --- where a wish can go
 
@@ -172,7 +178,7 @@ class Wishes:
             owner.tell_when_stored()
 
     def _send(self, request: _Request) -> None:
-        owner, peer = self._owner, self._owner.master_peer()
+        owner, peer = self._owner, self._owner.keeper_peer()
         if peer is None:
             request.answered(self._away(), 0)
             return
@@ -217,14 +223,14 @@ class Wishes:
             self._held.append(request)
             self._owner.later(RETRY_SECONDS, self.release)
             return
-        text = f"the master broker {self._owner.master} has not put {request.wish.name} on record: {error}"
+        text = f"{self._owner.keeper} has not put {request.wish.name} on record: {error}"
         request.answered(IllegalStateError(text), 0)
 
     def _send_again(self, request: _Request) -> None:
         """The master takes no changes now."""
         del self._sent[request]
         if request.until is not None and self._clock.monotonic() >= request.until:
-            request.answered(IllegalStateError(f"the master broker {self._owner.master} takes no changes now"), 0)
+            request.answered(IllegalStateError(f"{self._owner.keeper} takes no changes now"), 0)
             return
         self._held.append(request)
         self._owner.later(RETRY_SECONDS, self.release)

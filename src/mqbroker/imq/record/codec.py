@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mqbroker.imq.record.changes import Kind, Recorded, Wish, definition_of
+from mqbroker.imq.record.record import Appended, Page
 
 _FIELDS = {"position": int, "kind": str, "key": str, "form": dict, "origin": str, "time": int}
 _WISH_FIELDS = {"action": str, "kind": str, "key": str, "form": dict}
@@ -40,6 +41,22 @@ def change_of(values: Any) -> Recorded:
     if found["position"] < 1:
         raise ValueError(f"the position {found['position']} is none")
     return Recorded(found["position"], kind, key, form, found["origin"], found["time"])
+
+
+def page_values(generation: str, page: Page) -> dict[str, Any]:
+    """A page of the record of this generation as JSON values."""
+    return {
+        "generation": generation,
+        "reset": page.reset,
+        "changes": [values_of(change) for change in page.changes],
+        "more": page.more,
+        "floor": page.floor,
+    }
+
+
+def appended_values(appended: Appended) -> dict[str, Any]:
+    """What was answered to a wish as JSON values."""
+    return {"position": appended.position, "change": None if appended.change is None else values_of(appended.change)}
 
 
 def wish_values(wish: Wish) -> dict[str, Any]:

@@ -75,23 +75,26 @@ class ChangeRecord:
     @classmethod
     def load(cls, changes: Iterable[Recorded]) -> ChangeRecord:
         """The record of these changes.  Raises ValueError unless they begin with a reset record, the only one, and ascend."""
-        record: ChangeRecord | None = None
+        listed = iter(changes)
+        first = next(listed, None)
+        if first is None:
+            raise ValueError("the record is empty")
+        if first.kind is not Kind.RESET:
+            raise ValueError(f"the record begins with {first.kind}, not with {Kind.RESET}")
+        record = cls(first)
+        record.extend(listed)
+        return record
+
+    def extend(self, changes: Iterable[Recorded]) -> None:
+        """Go on with changes that somebody else has appended.  Raises ValueError for a reset record, and unless they ascend."""
         for change in changes:
-            if record is None:
-                if change.kind is not Kind.RESET:
-                    raise ValueError(f"the record begins with {change.kind}, not with {Kind.RESET}")
-                record = cls(change)
-                continue
             if change.kind is Kind.RESET:
                 raise ValueError(f"the record has a second {Kind.RESET}, at {change.position}")
-            if change.position <= record.last:
-                raise ValueError(f"the position {change.position} follows {record.last}")
-            if change.position > record.last + 1:
-                record.floor = change.position - 1
-            record._put(change)
-        if record is None:
-            raise ValueError("the record is empty")
-        return record
+            if change.position <= self.last:
+                raise ValueError(f"the position {change.position} follows {self.last}")
+            if change.position > self.last + 1:
+                self.floor = change.position - 1
+            self._put(change)
 
     # --- what is in it
 

@@ -45,7 +45,7 @@ class Connection(Protocol):
 class Database(Protocol):
     """``name`` is for messages and holds no password; ``binary`` and ``number`` are its types for bytes and for 64 bits.
 
-    ``now`` is an expression: the time of the database, ms since 1970.
+    ``now`` is the expression for its own time, ms since 1970.
     """
 
     name: str

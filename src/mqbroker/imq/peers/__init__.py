@@ -1,0 +1,1 @@
+"""A cluster without a distinguished broker: the change record, and who is there, are tables of a database that all members reach."""
