@@ -7,6 +7,7 @@ import random
 import shutil
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -97,7 +98,7 @@ class Broker:
             self._call_from_thread,
             None if self._network is None else self._network.look,
             self._lock_proof(),
-            self._database() if self.configuration.home_cluster is not None else None,
+            self._shared_database(),
             BeatThread,
             lambda in_turn: ThreadedDiskWriter.of_reactor(reactor, in_turn),
         )
@@ -145,6 +146,14 @@ class Broker:
         """The database of the change record of a cluster of peers."""
         home = self.configuration.home_cluster
         return None if home is None or home.record is None else home.record.database
+
+    def _shared_database(self) -> Database | None:
+        """That of an enhanced cluster, for what must not wait for long.  Raises :class:`StartError`."""
+        configuration, home = self.configuration.database_store, self.configuration.home_cluster
+        if configuration is None or home is None or home.enhanced is None:
+            return None
+        limit = min(configuration.network_timeout, max(1000, round(home.enhanced.patience_s * 1000)))
+        return self._database(replace(configuration, network_timeout=limit))
 
     def _database(self, configuration: DatabaseStoreConfiguration | None) -> Database | None:
         """Raises :class:`StartError`."""

@@ -37,9 +37,7 @@ class ClusterManager:
     The first of ``connections`` is the default one; there is at least one.  Without ``successors`` every member serves all clients.
     """
 
-    def __init__(
-        self, server: Server, connections: Sequence[ClusterConnection], ways: Ways, successors: Successors | None = None
-    ) -> None:
+    def __init__(self, server: Server, connections: Sequence[ClusterConnection], ways: Ways, successors: Successors | None = None) -> None:
         self.connections: Mapping[str, ClusterConnection] = {connection.name: connection for connection in connections}
         self.default = connections[0]
         self.ways = ways

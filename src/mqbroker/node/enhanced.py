@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from twisted.internet.defer import Deferred
-
 from mqbroker import __version__
 from mqbroker.imq.enhanced.desk import Desk
 from mqbroker.imq.enhanced.membership import ADMISSION, Membership, Outside, Seeker
@@ -14,7 +12,6 @@ from mqbroker.storage.sql.brokers import Myself
 
 if TYPE_CHECKING:
     from mqbroker.cluster.connection import ClusterConnection
-    from mqbroker.cluster.membership.listed import ListedBrokers
     from mqbroker.config.model.home_cluster import HomeCluster
     from mqbroker.imq.definitions.temporary import TemporaryDestinations
     from mqbroker.imq.enhanced.stamping import Beat
@@ -61,7 +58,7 @@ class EnhancedActivation:
         self._claim = claim
 
         def lost(reason: str) -> None:
-            if self._active and store().fenced:  # type: ignore[attr-defined]
+            if self._active and store().taken:  # type: ignore[attr-defined]
                 self.membership.begin_again(reason)
             else:
                 failed(reason)

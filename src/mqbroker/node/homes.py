@@ -27,6 +27,7 @@ from mqbroker.imq.links.requests import LinkedPeers
 from mqbroker.imq.master.shared import SharedDefinitions
 from mqbroker.imq.peers.looking import Looking, Members
 from mqbroker.imq.peers.table_peer import TablePeer
+from mqbroker.node.enhanced import ActiveMember
 from mqbroker.server.management.registry import ManagementError
 from mqclient.core.runtime import new_uuid
 from mqclient.errors import IllegalStateError
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from mqbroker.config.imq.instance import ImqInstance
     from mqbroker.config.imq.places import Place
     from mqbroker.config.model.home_cluster import HomeCluster
+    from mqbroker.imq.enhanced.membership import Membership
     from mqbroker.imq.record.changes import Definition
     from mqbroker.messaging.queues.queue import Queue
     from mqbroker.node.parts import EndingWriter
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
     from mqbroker.server.server import Server
     from mqbroker.storage.sql.database import Database
     from mqclient.core.runtime import Runtime
+    from mqclient.wire.primitives import TransportConfiguration
 
 
 log = Logger(namespace="mqbroker.imq")
@@ -87,6 +90,7 @@ class Homes:
         connection: Callable[[], ClusterConnection],
         files: HomeFiles | None = None,
         record: RecordDatabase | None = None,
+        membership: Membership | None = None,
     ) -> None:
         self._server = server
         self._runtime = runtime
@@ -106,6 +110,8 @@ class Homes:
         agreement = Agreement(match_properties(settings), peers, lambda node_id: connection().part(node_id))
         self._reloading = Reloading(settings.brokers, self._read_places, self._change_members, peers)
         answers = {"matchProperties": agreement.answer, "reload": self._reloading.here}
+        if membership is not None:
+            answers |= membership.answers
         make_table = None if settings.record is None else self._make_table
         self.shared = SharedDefinitions(
             server, settings, peers, registrar, kept, lambda: new_uuid(runtime), self._leave, answers, make_table
@@ -113,8 +119,12 @@ class Homes:
         self._turn = server.turn
         self._looking = None
         if self._table is not None:
-            found = None if self.members is None else self._listed
+            found = None if self.members is None or membership is not None else self._listed
             self._looking = Looking(self._table, server.clock, server.turn, self.shared.recording.answer_record_has, found)
+        self.membership = membership
+        self._active = None
+        if membership is not None:
+            self._active = ActiveMember(server, peers, self.links, connection, self._list_members, self.shared.temporary)
         self.delivery = Delivery(server.messaging, self.links, server.node_id, runtime, settings)
         self.loads = HomeLoads(self.links, lambda node_id: sum(1 for _ in self.delivery.remote_consumers(node_id)))
         coordination = self.delivery.coordination
@@ -152,6 +162,21 @@ class Homes:
         others = [parse_place(place) for place, present in members if present and place != own]
         self.members.change([announced_form(connector_to(place, parameters)) for place in others])
 
+    def _list_members(self, places: Sequence[str]) -> None:
+        """The members of an enhanced cluster that run are at these places."""
+        self._listed([(place, True) for place in places])
+
+    def serves(self, node_id: str) -> bool:
+        """See :class:`mqbroker.cluster.manager.Successors`."""
+        return self.membership is None or self.membership.serves(node_id)
+
+    def place_of(self, node_id: str) -> TransportConfiguration | None:
+        """See :class:`mqbroker.cluster.manager.Successors`."""
+        row = None if self.membership is None else self.membership.owner_of(node_id)
+        if row is None:
+            return None
+        return announced_form(connector_to(parse_place(row.url), self._server.configuration.connectors[CONNECTION].parameters))
+
     def register(self, registry: Registry) -> None:
         """Let other members ask."""
         registry.register(RESOURCE, self.shared.operations)
@@ -168,6 +193,8 @@ class Homes:
         self._turn.run(self.shared.start)
         if self._looking is not None:
             self._looking.start()
+        if self.membership is not None and self._active is not None:
+            self._turn.run(self.membership.attach, self._active)
         if self._files is not None:
             self._back_up_and_restore(self._files)
 
@@ -220,6 +247,8 @@ class Homes:
 
     def stop(self) -> Deferred[None]:
         """The links are closed, or are being closed.  Completes when the database is left, too."""
+        if self.membership is not None:
+            self.membership.detach()
         self._turn.run(self.shared.stop)
         self.delivery.stop()
         self._hide()

@@ -47,4 +47,4 @@ def _postgresql(configuration: DatabaseStoreConfiguration) -> Database:
     place = {"host": parts.hostname or "localhost", "port": str(parts.port or 5432), "dbname": parts.path.strip("/")}
     options = {name: value for name, value in given.items() if name in _TLS}
     user, password = configuration.user or given.get("user"), configuration.password or given.get("password")
-    return PostgresqlDatabase({**place, **options}, user, password, configuration.network_timeout)
+    return PostgresqlDatabase({**place, **options}, user, password, configuration.network_timeout, configuration.idle_timeout)

@@ -26,20 +26,21 @@ class PostgresqlDatabase:
 
     ``place`` has host, port, dbname and TLS as libpq names them; ``timeout`` is how long a statement may take, and how long the network may
     lose everything, ms.  A transaction in which
-    nothing happens for so long is ended by the server: a broker that stands still in the middle of one holds up nobody for ever.
+    nothing happens for ``idle`` ms (None = as long) is ended by the server: a broker that stands still in the middle of one holds up nobody
+    for ever.
     """
 
     binary = "BYTEA"
     number = "BIGINT"
     now = "CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)"
 
-    def __init__(self, place: Mapping[str, str], user: str | None, password: str | None, timeout: int) -> None:
+    def __init__(self, place: Mapping[str, str], user: str | None, password: str | None, timeout: int, idle: int | None = None) -> None:
         self.name = f"postgresql://{place['host']}:{place['port']}/{place['dbname']}"
         self._place = dict(place)
         self._user = user
         self._password = password
         self._timeout = timeout
-        self._options = f"-c statement_timeout={timeout} -c idle_in_transaction_session_timeout={timeout}"
+        self._options = f"-c statement_timeout={timeout} -c idle_in_transaction_session_timeout={idle or timeout}"
 
     def connect(self) -> Connection:
         with _errors(self.name):

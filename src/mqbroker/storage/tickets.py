@@ -12,7 +12,7 @@ from typing import Any
 from twisted.logger import Logger
 
 from mqbroker.messaging.event import Event
-from mqbroker.storage.errors import FencedError
+from mqbroker.storage.errors import FencedError, OwnerChangedError
 
 
 class Condition:
@@ -57,8 +57,8 @@ class Tickets:
         self.last = 0
         self.synced = 0
         self.failed = False
-        self.fenced = False
-        """Has it failed because somebody else may write there from now on?"""
+        self.taken = False
+        """Has it failed because another broker owns the data?"""
         self.own = Condition(self, "own store", 0)
         self.conditions = [self.own]
         self.overfull: Event[bool] = Event()
@@ -110,7 +110,7 @@ class Tickets:
         """The store is lost; ``text`` is for the log."""
         if not self._closed:
             self.failed = True
-            self.fenced = isinstance(error, FencedError)
+            self.taken = isinstance(error, OwnerChangedError)
             self.close()
             self._log.error(text, error=error)
             if self.on_failure is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from mqbroker.config.broker_xml.cluster_assembly import DEFAULT_CREDENTIALS
@@ -24,6 +24,7 @@ from mqbroker.config.model.configuration import (
     Configuration,
     QueueConfiguration,
 )
+from mqbroker.config.model.database import DatabaseStoreConfiguration
 from mqbroker.config.model.home_cluster import FAILURES, EnhancedCluster, HomeCluster
 from mqbroker.config.problems import Findings, did_you_mean
 from mqclient.urls import TransportUri
@@ -101,8 +102,7 @@ class _Maker:
         if self._secure_port or "ssljms" in self.services:
             self.tls = self._tls()
         self.databases = find_databases(self.checked, self.instance.folder, self.passwords, self.findings)
-        if self.databases.store is not None:
-            self.configuration.database_store = self.databases.store
+        self.configuration.database_store = self._store() or self.configuration.database_store
         members = find_members(self.checked, self.instance.host_names, self.findings)
         if members is None:
             return
@@ -278,6 +278,13 @@ class _Maker:
             finds_members=self._finds_members(members),
             enhanced=self._enhanced_cluster() if checked[ENHANCED] else None,
         )
+
+    def _store(self) -> DatabaseStoreConfiguration | None:
+        """In an enhanced cluster PostgreSQL does not let a broker that stands still in a transaction hold up its taker."""
+        store = self.databases.store
+        if store is None or not self.checked[ENHANCED]:
+            return store
+        return replace(store, idle_timeout=self._ms("imq.cluster.monitor.interval") * self.checked["imq.cluster.monitor.threshold"])
 
     def _enhanced_cluster(self) -> EnhancedCluster:
         checked = self.checked

@@ -14,13 +14,15 @@ EXPECTED = "expected jdbc:sqlite:FILE or jdbc:postgresql://HOST:PORT/DATABASE"
 class DatabaseStoreConfiguration:
     """Messages are kept in the database that ``url`` names, in the spelling of Java.
 
-    ``network_timeout``: ms that a statement may take until the database counts as away.
+    ``network_timeout``: ms that a statement may take until the database counts as away.  ``idle_timeout``: ms that nothing may happen in a
+    transaction until the database ends it; None = as long.
     """
 
     url: str
     user: str | None = None
     password: str | None = field(default=None, repr=False)
     network_timeout: int = 20_000
+    idle_timeout: int | None = None
 
     @property
     def vendor(self) -> str:

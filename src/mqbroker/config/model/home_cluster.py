@@ -48,6 +48,11 @@ class EnhancedCluster:
     takeover_delay: float = 0
 
     @property
+    def patience_s(self) -> float:
+        """For how long a suspect may leave its stamp as it is."""
+        return self.monitor_interval * self.monitor_threshold
+
+    @property
     def detection_s(self) -> float:
         """How long it takes at most until a broker that has died, and whose links are silent, is taken over."""
         return self.heartbeat_interval * self.heartbeat_threshold + self.monitor_interval * (self.monitor_threshold + 1)

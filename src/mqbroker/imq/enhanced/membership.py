@@ -253,7 +253,7 @@ class Membership:
         return Deferred.fromCoroutine(self._takeover.take(row))
 
     def _not_taken(self, failure: Failure) -> None:
-        if failure.check(TakeoverError) is None:
+        if not isinstance(failure.value, TakeoverError):
             log.failure("a takeover failed", failure=failure)
         else:
             log.warn("nothing is taken over: {reason}", reason=failure.getErrorMessage())

@@ -152,7 +152,7 @@ class OwnRow:
             self._watch_process(seen)
 
     def _look_failed(self, failure: Failure) -> None:
-        if failure.check(DatabaseAwayError) is None:
+        if not isinstance(failure.value, DatabaseAwayError):
             self._refuse(f"the table of the members cannot be used: {failure.getErrorMessage()}")
             return
         log.warn("{error}; it is asked again", error=failure.getErrorMessage())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from twisted.internet.defer import Deferred, DeferredList
 from twisted.logger import Logger
@@ -11,7 +11,7 @@ from twisted.logger import Logger
 from mqbroker.imq.enhanced.desk import Desk
 from mqbroker.imq.links.requests import Peers
 from mqbroker.storage.sql import session
-from mqbroker.storage.sql.brokers import BrokerRow, BrokerTable, Myself, NotTakenError, State
+from mqbroker.storage.sql.brokers import BrokerRow, BrokerTable, Myself, State
 from mqbroker.storage.sql.database import Connection, DatabaseAwayError
 from mqbroker.storage.sql.session import StoreSession
 
@@ -97,7 +97,9 @@ class Takeover:
         if self._target is not None:
             raise TakeoverError(f"{self._me().broker} is taking over {self._target} now")
         self._target = seen.broker
-        log.info("{me} takes over {broker} at {url} ({state})", me=self._me().broker, broker=seen.broker, url=seen.url, state=seen.state.name)
+        log.info(
+            "{me} takes over {broker} at {url} ({state})", me=self._me().broker, broker=seen.broker, url=seen.url, state=seen.state.name
+        )
         self._events.takeover_begins(seen)
         try:
             await self._inherit(seen, await self._get(seen))
@@ -167,11 +169,11 @@ class Takeover:
 
     # --- other members
 
-    def _tell(self, operation: str, *parameters: object) -> Deferred[object]:
+    def _tell(self, operation: str, *parameters: object) -> Deferred[Any]:
         asked = [peer.ask(operation, *parameters) for peer in list(self._peers.by_id.values())]
         return DeferredList(asked, consumeErrors=True)
 
-    def _at_most(self, seconds: float, result: Deferred[object]) -> Deferred[None]:
+    def _at_most(self, seconds: float, result: Deferred[Any]) -> Deferred[None]:
         over: Deferred[None] = Deferred()
 
         def end(_: object = None) -> None:

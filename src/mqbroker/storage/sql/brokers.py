@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from mqbroker.storage.sql import session
-from mqbroker.storage.sql.database import Connection, Database, DatabaseError, transaction
+from mqbroker.storage.sql.database import Connection, Database, DatabaseError, Row, transaction
 from mqbroker.storage.sql.schema import table
 from mqbroker.storage.sql.session import StoreSession
 
@@ -200,17 +200,6 @@ def _being_taken() -> tuple[int, ...]:
     return int(State.FAILOVER_PENDING), int(State.FAILOVER_STARTED)
 
 
-def _row(values: tuple[object, ...]) -> BrokerRow:
+def _row(values: Row) -> BrokerRow:
     broker, cluster, url, node_id, version, state, taker, stamp, owner, folder = values
-    return BrokerRow(
-        str(broker),
-        str(cluster),
-        str(url),
-        str(node_id),
-        str(version),
-        State(int(state)),
-        str(taker),
-        int(stamp),
-        str(owner),
-        str(folder),  # type: ignore[call-overload]
-    )
+    return BrokerRow(broker, cluster, url, node_id, version, State(state), taker, stamp, owner, folder)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mqbroker.storage.errors import FencedError
+from mqbroker.storage.errors import FencedError, OwnerChangedError
 from mqbroker.storage.sql.database import Connection, transaction
 from mqbroker.storage.sql.schema import table
 
@@ -51,7 +51,7 @@ class StoreSession:
         return number
 
     def _fenced(self) -> FencedError:
-        return FencedError(f"the data of node {self.node_id} have another owner than {self.owner} in epoch {self.epoch}")
+        return OwnerChangedError(f"the data of node {self.node_id} have another owner than {self.owner} in epoch {self.epoch}")
 
 
 def node_id_of(connection: Connection, broker: str = "") -> str | None:

@@ -30,7 +30,9 @@ class EnhancedTests(SynchronousTestCase):
         home, store = made.home, made.configuration.database_store
         assert home.record is not None
         self.assertEqual((home.broker_id, home.cluster_id, home.finds_members, home.master), ("b1", "c1", True, None))
-        self.assertEqual((home.record.database, home.record.cluster, home.brokers), (store, "c1", (home.address,)))
+        assert store is not None
+        self.assertEqual((store.url, store.idle_timeout), ("jdbc:sqlite:/shared/mq.db", 90_000))
+        self.assertEqual((home.record.database.url, home.record.cluster, home.brokers), (store.url, "c1", (home.address,)))
         self.assertEqual(home.enhanced, EnhancedCluster())
         [connection] = made.configuration.cluster_connections
         self.assertEqual((connection.check_period, connection.connection_ttl, connection.static_connectors), (5000, 15000, None))
