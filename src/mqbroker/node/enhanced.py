@@ -172,11 +172,11 @@ class ActiveData:
     def owner(self) -> str:
         return self._store.owner
 
-    def inherit(self, sessions: Sequence[StoreSession], done: Callable[[Exception | None], object]) -> None:
+    def inherit(self, sessions: Sequence[StoreSession], temporary: Mapping[str, str], done: Callable[[Exception | None], object]) -> None:
         def read(recovered: Recovered | None, error: Exception | None) -> None:
             if recovered is not None:
                 self._server.messaging.adopt(recovered)
-                self._temporary.inherit(recovered.settings)
+                self._temporary.inherit(temporary)
             done(error)
 
         self._store.inherit(sessions, read)

@@ -112,10 +112,10 @@ class TemporaryDestinations:
         for peer in list(self._peers.by_id.values()):
             self._linked(peer)
 
-    def inherit(self, settings: Mapping[tuple[str, str], str]) -> None:
+    def inherit(self, settings: Mapping[str, str]) -> None:
         """This broker has taken over another one: the clients of its destinations have the reconnect time to come here."""
-        for (kind, name), text in settings.items():
-            if kind != KIND or name in self._own:
+        for name, text in settings.items():
+            if name in self._own:
                 continue
             try:
                 made = _Made.of(json.loads(text))

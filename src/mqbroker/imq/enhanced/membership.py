@@ -152,7 +152,9 @@ class Membership:
     def _begin(self, look: Look) -> None:
         """What this broker has at its start is there already."""
         self._adopted.update(node_id for node_id, broker in look.owners.items() if broker == self._myself.broker)
-        self._looked(look)
+        self.seen = look
+        if self._active is not None:
+            self._active.turn.run(self._list_members, self._active, look)
 
     def _not_begun(self, failure: Failure) -> None:
         log.warn("the members are not known yet: {error}", error=failure.getErrorMessage())
@@ -240,11 +242,14 @@ class Membership:
             return
         if self._row.state is State.QUIESCE_STARTED and not active.has_clients():
             self._row.emptied()
-        active.list_members([row.url for row in found.rows if row.broker != self.me.broker and row.state in RUNNING])
+        self._list_members(active, found)
         if self._row.state is State.OPERATING:
             for row in self._watch.tick(found.when, found.rows, active.linked()):
                 if self._takeover is not None and self._takeover.target is None:
                     self.take_over(row).addErrback(self._not_taken)
+
+    def _list_members(self, active: ActiveSide, look: Look) -> None:
+        active.list_members([row.url for row in look.rows if row.broker != self.me.broker and row.state in RUNNING])
 
     def take_over(self, row: BrokerRow) -> Deferred[None]:
         """Take over the member whose row was seen so.  Fails with TakeoverError."""

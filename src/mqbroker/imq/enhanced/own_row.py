@@ -10,7 +10,7 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from mqbroker.imq.enhanced.desk import Desk
-from mqbroker.imq.enhanced.row_machine import RowData, make_row_machine, shutdown_started
+from mqbroker.imq.enhanced.row_machine import RowData, make_row_machine
 from mqbroker.storage.sql.brokers import BEING_TAKEN, RUNNING, BrokerRow, BrokerTable, Myself, State
 from mqbroker.storage.sql.database import Connection, DatabaseAwayError
 
@@ -103,7 +103,7 @@ class OwnRow:
 
     def end(self, done: Callable[[], object]) -> None:
         """Everything is written, or nothing will be.  ``done`` is called when the row says how the broker has ended, if it can."""
-        in_order = self._machine.state() == shutdown_started.name
+        in_order = self.state is State.SHUTDOWN_STARTED
         if in_order:
             self._ended = done
         self._machine.end()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from twisted.internet.defer import Deferred, DeferredList
 from twisted.logger import Logger
 
+from mqbroker.imq.definitions.temporary import KIND as TEMPORARY
 from mqbroker.imq.enhanced.desk import Desk
 from mqbroker.imq.links.requests import Peers
 from mqbroker.storage.sql import session
@@ -38,8 +40,17 @@ class Data(Protocol):
     def owner(self) -> str:
         """The name of this process in the rows of its sessions."""
 
-    def inherit(self, sessions: Sequence[StoreSession], done: Callable[[Exception | None], object]) -> None:
-        """Make everything that these sessions have this broker's; ``done`` is called in a turn, when clients may have it."""
+    def inherit(self, sessions: Sequence[StoreSession], temporary: Mapping[str, str], done: Callable[[Exception | None], object]) -> None:
+        """Make everything that these sessions have this broker's; ``done`` is called in a turn, when clients may have it.
+
+        ``temporary`` are their temporary destinations by name, as the store keeps them.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    sessions: list[StoreSession]
+    temporary: dict[str, str]
 
 
 class TakeoverEvents(Protocol):
@@ -102,16 +113,20 @@ class Takeover:
         )
         self._events.takeover_begins(seen)
         try:
-            await self._inherit(seen, await self._get(seen))
+            await self._inherit(seen, await self._get_or_restore(seen))
+        finally:
+            self._target = None
+
+    async def _get_or_restore(self, seen: BrokerRow) -> _Taken:
+        try:
+            return await self._get(seen)
         except Exception as error:
             self.failed += 1
             self._events.takeover_failed(seen)
             self._tell("takeoverAbort", seen.broker, seen.node_id)
-            raise error if isinstance(error, TakeoverError) else TakeoverError(str(error)) from error
-        finally:
-            self._target = None
+            raise TakeoverError(str(error)) from error
 
-    async def _get(self, seen: BrokerRow) -> list[StoreSession]:
+    async def _get(self, seen: BrokerRow) -> _Taken:
         me = self._me()
         await self._at_most(TOLD_SECONDS, self._tell("takeoverPending", seen.broker, seen.node_id, me.broker))
         if self._delay > 0:
@@ -126,11 +141,15 @@ class Takeover:
             await self._restore(me, seen)
             raise
 
-    async def _switch(self, me: Myself, seen: BrokerRow) -> list[StoreSession]:
+    async def _switch(self, me: Myself, seen: BrokerRow) -> _Taken:
         """The one transaction.  Where its answer is lost, the row says whether it was committed."""
         before = {each.number for each in await self._desk.ask(self._sessions)}
 
-        def switch(connection: Connection) -> list[StoreSession]:
+        def switch(connection: Connection) -> _Taken:
+            sessions = take(connection)
+            return _Taken(sessions, session.settings_of(connection, sessions, TEMPORARY))
+
+        def take(connection: Connection) -> list[StoreSession]:
             row = self._table.row(connection, seen.broker)
             if row is not None and row.state is State.FAILOVER_COMPLETE and row.taker == me.broker:
                 return [each for each in self._sessions(connection) if each.number not in before]
@@ -153,16 +172,16 @@ class Takeover:
         except Exception as error:
             log.warn("the row of {broker} is not restored before the next start: {error}", broker=seen.broker, error=error)
 
-    async def _inherit(self, seen: BrokerRow, sessions: Sequence[StoreSession]) -> None:
+    async def _inherit(self, seen: BrokerRow, taken: _Taken) -> None:
         """From here on the data are this broker's, whatever happens: its next start goes on."""
         inherited: Deferred[Exception | None] = Deferred()
-        self._data.inherit(sessions, inherited.callback)
+        self._data.inherit(taken.sessions, taken.temporary, inherited.callback)
         error = await inherited
         self.done += 1
         if error is not None:
             text = "the messages of {broker} are this broker's, and could not be read: {error}; its next start tries again"
             log.critical(text, broker=seen.broker, error=error)
-        node_ids = [each.node_id for each in sessions]
+        node_ids = [each.node_id for each in taken.sessions]
         self._events.takeover_ends(seen, [] if error is not None else node_ids)
         self._tell("takeoverComplete", seen.broker, node_ids)
         log.info("{me} has taken over {broker}", me=self._me().broker, broker=seen.broker)

@@ -10,11 +10,13 @@ A takeover changes all rows of a broker in one transaction, so the row of the cu
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from mqbroker.storage.errors import FencedError, OwnerChangedError
 from mqbroker.storage.sql.database import Connection, transaction
 from mqbroker.storage.sql.schema import table
+from mqbroker.storage.sql.texts import given, kept
 
 ID_BLOCK = 1 << 32
 """Ids drawn at a time; a broker that starts again leaves out what is left of its block.
@@ -110,6 +112,12 @@ def of_broker(connection: Connection, broker: str, owner: str) -> list[StoreSess
     """All data that the broker and its process ``owner`` have, oldest first."""
     statement = table("SELECT session, node_id, owner, epoch FROM {session} WHERE broker = ? AND owner = ? ORDER BY session")
     return [StoreSession(*row) for row in connection.rows(statement, (broker, owner))]
+
+
+def settings_of(connection: Connection, sessions: Iterable[StoreSession], kind: str) -> dict[str, str]:
+    """The settings of one kind that are stored with these data, by name."""
+    statement = table("SELECT name, value FROM {setting} WHERE session = ? AND kind = ?")
+    return {given(name): given(value) for each in sessions for name, value in connection.rows(statement, (each.number, kept(kind)))}
 
 
 def switch(connection: Connection, target: str, taker: str, owner: str) -> list[StoreSession]:
