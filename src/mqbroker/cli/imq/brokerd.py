@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -78,7 +79,7 @@ def brokerd(name: str, varhome: Path | None, **options: Any) -> None:
 
         click.echo(f"mqbroker {__version__}")
         return
-    folder = _instances(varhome) / _checked_name(name)
+    folder = instance_folder(varhome, name)
     if options["remove"]:
         _remove(folder, options["force"])
         return
@@ -96,9 +97,8 @@ def brokerd(name: str, varhome: Path | None, **options: Any) -> None:
 def daemon_arguments(options: dict[str, Any]) -> list[str]:
     """What the process of the broker is told, beside its folder."""
     arguments: list[str] = []
+    definitions_of(options["definitions"])  # raises
     for definition in options["definitions"]:
-        if not definition.partition("=")[0]:
-            raise BadUsage(f"-D{definition}: expected -Dname=value")
         arguments += ["--define", definition]
     passfile = options["passfile"]
     properties = {
@@ -112,9 +112,9 @@ def daemon_arguments(options: dict[str, Any]) -> list[str]:
     for key, value in properties.items():
         if value is not None:
             arguments += ["--imq-option", f"{key}={value}"]
-    libhome = options["libhome"] or (Path(os.environ[_LIBHOME]) if _LIBHOME in os.environ else None)
-    if libhome is not None:
-        arguments += ["--imq-installation", str((libhome / _INSTALLATION).absolute())]
+    installation = installation_of(options["libhome"])
+    if installation is not None:
+        arguments += ["--imq-installation", installation]
     for what in options["resets"]:
         if what in ("messages", "durables"):
             arguments += ["--imq-reset", what]
@@ -124,14 +124,28 @@ def daemon_arguments(options: dict[str, Any]) -> list[str]:
     return arguments
 
 
-def _instances(varhome: Path | None) -> Path:
-    return (varhome or Path(os.environ.get(_VARHOME, _DEFAULT_VARHOME))).absolute() / "instances"
+def definitions_of(words: Sequence[str]) -> dict[str, str]:
+    """The properties of ``-D``.  Raises BadUsage."""
+    found: dict[str, str] = {}
+    for word in words:
+        name, _, value = word.partition("=")
+        if not name:
+            raise BadUsage(f"-D{word}: expected -Dname=value")
+        found[name] = value
+    return found
 
 
-def _checked_name(name: str) -> str:
+def installation_of(libhome: Path | None) -> str | None:
+    """The file with the properties of the installation."""
+    folder = libhome or (Path(os.environ[_LIBHOME]) if _LIBHOME in os.environ else None)
+    return None if folder is None else str((folder / _INSTALLATION).absolute())
+
+
+def instance_folder(varhome: Path | None, name: str) -> Path:
+    """Where the instance of this name is.  Raises BadUsage for a name that none can have."""
     if not name.replace("_", "").isalnum():
         raise BadUsage(f"-name {name}: expected letters, digits and _")
-    return name
+    return (varhome or Path(os.environ.get(_VARHOME, _DEFAULT_VARHOME))).absolute() / "instances" / name
 
 
 def _create(folder: Path) -> None:

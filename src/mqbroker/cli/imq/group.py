@@ -141,5 +141,6 @@ imq = ImqGroup(
         "restart": (f"{_GROUP}:restart_group", "Stop and start a broker."),
         "reload": (f"{_GROUP}:reload_group", "Read the list of brokers again."),
         "changemaster": (f"{_GROUP}:changemaster_group", "Let another broker keep the change record."),
+        "dbmgr": ("mqbroker.cli.imq.dbmgr_group:dbmgr", "Manage the databases of brokers, in the words of imqdbmgr."),
     },
 )

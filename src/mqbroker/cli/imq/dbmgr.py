@@ -1,0 +1,113 @@
+"""What all commands of ``mqbroker imq dbmgr`` need: the properties of an instance, and the databases that they name.
+
+The commands work while the brokers are stopped, as those of ``imqdbmgr`` do.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import posixpath
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+
+import click
+
+from mqbroker.cli.imq.brokerd import DEFAULT_NAME, definitions_of, installation_of, instance_folder
+from mqbroker.cli.options import together, without_effect
+from mqbroker.cli.status import CommandError
+
+if TYPE_CHECKING:
+    from mqbroker.config.imq.databases import Databases
+    from mqbroker.config.model.database import DatabaseStoreConfiguration
+    from mqbroker.storage.sql.database import Connection, Database
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_OPTIONS = together(
+    without_effect("-s", values=("-javahome", "-jrehome")),
+    click.option("-p", "password", help="Password of the database, in the place of the property's."),
+    click.option("-u", "user", help="User of the database, in the place of the property's."),
+    click.option("-passfile", "passfile", type=click.Path(path_type=Path), help="File with passwords: imq.passfile.name."),
+    click.option("-D", "definitions", multiple=True, metavar="NAME=VALUE", help="A property, above those of all files."),
+    click.option("-libhome", "libhome", type=click.Path(path_type=Path, file_okay=False), help="Folder of the installation."),
+    click.option("-varhome", "varhome", type=click.Path(path_type=Path, file_okay=False), help="Folder of instances."),
+    click.option("-name", "-b", "name", default=DEFAULT_NAME, show_default=True, help="Name of the instance whose properties count."),
+)
+
+
+@dataclass(slots=True)
+class DatabaseTarget:
+    """The instance whose properties name the databases; it need not exist where ``definitions`` say everything."""
+
+    name: str
+    varhome: Path | None
+    libhome: Path | None
+    definitions: tuple[str, ...]
+    passfile: Path | None
+    user: str | None
+    password: str | None
+
+    @property
+    def holder(self) -> str:
+        """Who this is, for a lock."""
+        return f"{self.name}:{socket.gethostname()}:imqdbmgr"
+
+    def databases(self, **properties: str) -> Databases:
+        """What the properties say; ``properties`` come before all others.  Raises CommandError with all errors."""
+        from mqbroker.config.imq.databases import find_databases
+        from mqbroker.config.imq.instance import ImqStart, read_imq_properties
+        from mqbroker.config.imq.passwords import Passwords
+        from mqbroker.config.problems import Findings
+
+        def read_file(path: str) -> bytes:
+            return Path(path).read_bytes()
+
+        options = dict(properties)
+        if self.passfile is not None:
+            path = self.passfile.absolute()
+            options |= {"imq.passfile.enabled": "true", "imq.passfile.dirpath": str(path.parent), "imq.passfile.name": path.name}
+        folder = str(instance_folder(self.varhome, self.name))
+        start = ImqStart(definitions_of(self.definitions), options, installation_of(self.libhome), environment=os.environ)
+        findings = Findings()
+        checked = read_imq_properties(folder, start, read_file, findings)
+        passwords = Passwords(checked, posixpath.join(folder, "etc"), read_file, findings)
+        found = None if findings.errors else find_databases(checked, folder, passwords, findings)
+        if found is None or findings.errors:
+            raise CommandError("\n".join(map(str, findings.errors)))
+        return found
+
+    @contextmanager
+    def connected(self, configuration: DatabaseStoreConfiguration) -> Iterator[tuple[Database, Connection]]:
+        """The database and a connection to it; errors of both end the command with their text."""
+        from mqbroker.process.databases import make_database
+        from mqbroker.process.mounts import read_mounts
+        from mqbroker.storage.sql.database import DatabaseAwayError, DatabaseError
+
+        given = {name: value for name, value in (("user", self.user), ("password", self.password)) if value is not None}
+        try:
+            database = make_database(replace(configuration, **given), Path.cwd(), read_mounts())
+            connection = database.connect()
+            try:
+                yield database, connection
+            finally:
+                connection.close()
+        except (DatabaseAwayError, DatabaseError, ValueError) as error:
+            raise CommandError(str(error)) from error
+
+
+def database_options(command: Callable[Concatenate[DatabaseTarget, P], R]) -> Callable[..., R]:
+    """``-name``, ``-varhome`` and the others; the command gets them as its first argument."""
+    names = [field.name for field in fields(DatabaseTarget)]
+
+    @functools.wraps(command)
+    def wrapper(*args: Any, **values: Any) -> R:
+        target = DatabaseTarget(**{name: values.pop(name) for name in names})
+        return command(target, *args, **values)
+
+    return _OPTIONS(wrapper)
