@@ -132,6 +132,7 @@ ORDER: Mapping[str, Sequence[str]] = {
         "files",
         "mirror",
         "sql",
+        "shared",
         "memorystore",
     ),
     "mqbroker.storage.files": (

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from mqbroker import __version__
 from mqbroker.imq.enhanced.desk import Desk
 from mqbroker.imq.enhanced.membership import ADMISSION, Membership, Outside, Seeker
-from mqbroker.storage.sql.brokers import Myself
+from mqbroker.storage.shared.brokers import Myself
 
 if TYPE_CHECKING:
     from mqbroker.cluster.connection import ClusterConnection

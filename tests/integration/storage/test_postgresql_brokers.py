@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from mqbroker.storage.sql.database import Database
 from tests.support.postgresql import PostgresqlServer, refuse_without
-from tests.unit.storage.sql import test_brokers
+from tests.unit.storage.shared import test_brokers
 
 
 class PostgresqlBrokerTests(test_brokers.BrokerTests):

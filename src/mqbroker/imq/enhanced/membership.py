@@ -17,14 +17,14 @@ from mqbroker.imq.enhanced.takeover import Data, Takeover, TakeoverError
 from mqbroker.imq.enhanced.watch import Watch, WatchSettings
 from mqbroker.imq.links.requests import Peers
 from mqbroker.server.management.registry import ManagementError
-from mqbroker.storage.sql.brokers import RUNNING, BrokerRow, BrokerTable, Myself, State
+from mqbroker.storage.shared.brokers import BEING_TAKEN, RUNNING, BrokerRow, BrokerTable, Myself, State
 from mqclient.errors import MQError
 
 if TYPE_CHECKING:
     from mqbroker.config.model.home_cluster import EnhancedCluster
     from mqbroker.messaging.ports import Clock
     from mqbroker.messaging.turns.turn import Turn
-    from mqbroker.storage.sql.database import Database
+    from mqbroker.storage.sql.database import Connection, Database
 
 ADMISSION = "takeover"
 """The kind under which new clients are not admitted during a takeover."""
@@ -79,6 +79,15 @@ class Outside:
     clock: Clock
     call: Callable[[Callable[[], object]], object]
     new_owner: Callable[[], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """A member with the number of its messages, and how long ago it has stamped its row (ms)."""
+
+    row: BrokerRow
+    messages: int
+    age_ms: int
 
 
 class Membership:
@@ -146,7 +155,7 @@ class Membership:
         self._adopted = {active.node_id}
         self._outside.desk.ask(self._first_look).addCallbacks(self._begin, self._not_begun)
 
-    def _first_look(self, connection: Any) -> Look:
+    def _first_look(self, connection: Connection) -> Look:
         return self._stamping.look(connection, True)
 
     def _begin(self, look: Look) -> None:
@@ -256,6 +265,30 @@ class Membership:
         if self._takeover is None:
             raise TakeoverError("this broker is not active")
         return Deferred.fromCoroutine(self._takeover.take(row))
+
+    def take_over_broker(self, broker: str) -> Deferred[None]:
+        """Take over the member of this id, whatever its state is.  Fails with TakeoverError."""
+        return Deferred.fromCoroutine(self._take_over_broker(broker))
+
+    async def _take_over_broker(self, broker: str) -> None:
+        if broker == self.me.broker:
+            raise TakeoverError(f"{broker} is this broker itself")
+        row = await self._outside.desk.ask(lambda connection: self.table.row(connection, broker))
+        if row is None or row.cluster != self.me.cluster:
+            raise TakeoverError(f"there is no broker {broker} in this cluster")
+        if row.state in BEING_TAKEN or row.state is State.FAILOVER_COMPLETE:
+            raise TakeoverError(f"CONFLICT: {row.taker} {'takes' if row.state in BEING_TAKEN else 'has taken'} over {broker}")
+        await self.take_over(row)
+
+    def describe(self) -> Deferred[list[Described]]:
+        """All members, as the database has them now."""
+        cluster, table = self.me.cluster, self.table
+
+        def read(connection: Connection) -> list[Described]:
+            now, counts = table.now(connection), table.messages(connection)
+            return [Described(row, counts.get(row.broker, 0), now - row.stamp) for row in table.rows(connection, cluster)]
+
+        return self._outside.desk.ask(read)
 
     def _not_taken(self, failure: Failure) -> None:
         if not isinstance(failure.value, TakeoverError):

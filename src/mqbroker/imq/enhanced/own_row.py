@@ -11,7 +11,7 @@ from twisted.python.failure import Failure
 
 from mqbroker.imq.enhanced.desk import Desk
 from mqbroker.imq.enhanced.row_machine import RowData, make_row_machine
-from mqbroker.storage.sql.brokers import BEING_TAKEN, RUNNING, BrokerRow, BrokerTable, Myself, State
+from mqbroker.storage.shared.brokers import BEING_TAKEN, RUNNING, BrokerRow, BrokerTable, Myself, State
 from mqbroker.storage.sql.database import Connection, DatabaseAwayError
 
 if TYPE_CHECKING:

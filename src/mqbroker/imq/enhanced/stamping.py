@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from mqbroker.imq.enhanced.own_row import OwnRow
+from mqbroker.storage.shared.brokers import BrokerRow, BrokerTable
 from mqbroker.storage.sql import session
-from mqbroker.storage.sql.brokers import BrokerRow, BrokerTable
 from mqbroker.storage.sql.database import Connection, Database
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from twisted.logger import Logger
 from mqbroker.imq.definitions.temporary import KIND as TEMPORARY
 from mqbroker.imq.enhanced.desk import Desk
 from mqbroker.imq.links.requests import Peers
+from mqbroker.storage.shared.brokers import BrokerRow, BrokerTable, Myself, State
 from mqbroker.storage.sql import session
-from mqbroker.storage.sql.brokers import BrokerRow, BrokerTable, Myself, State
 from mqbroker.storage.sql.database import Connection, DatabaseAwayError
 from mqbroker.storage.sql.session import StoreSession
 

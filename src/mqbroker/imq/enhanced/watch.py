@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from mqbroker.storage.sql.brokers import RUNNING, BrokerRow, State
+from mqbroker.storage.shared.brokers import RUNNING, BrokerRow, State
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ message                a message: its bytes, its place in the order, the folder 
 reference              a message on a queue: deliveries, the time of delivery (-1 = the message's own), whether it survives a restart
 body                   the bodies of large messages, in pieces
 duplicate, branch      duplicate ids and prepared branches
-broker                 the members of enhanced clusters (:mod:`mqbroker.storage.sql.brokers`)
+broker                 the members of enhanced clusters (:mod:`mqbroker.storage.shared.brokers`)
 record                 the change record of a cluster: its changes by position, as the backup file has them
 cluster                the record as a whole: generation ('' = it is empty), last position, floor, and who has locked it ('' = nobody)
 member                 the brokers of a cluster that find each other here: place, and when they were last there (ms since 1970)
@@ -59,6 +59,17 @@ _INDEXES = (
     "message_body ON {prefix}message (session, body) WHERE body IS NOT NULL",
     "message_branch ON {prefix}message (session, branch) WHERE branch <> 0",
 )
+
+
+NAMES = tuple(each.split(" ", 1)[0] for each in _TABLES)
+"""The tables, without their prefix."""
+
+
+def columns(name: str) -> list[str]:
+    """The columns of a table."""
+    definition = next(each for each in _TABLES if each.startswith(f"{name} ("))
+    listed = definition.partition(" (")[2].partition(", PRIMARY KEY")[0]
+    return [each.split(" ", 1)[0] for each in listed.split(", ")]
 
 
 def table(statement: str) -> str:

@@ -12,8 +12,8 @@ from mqbroker.imq.enhanced.desk import Desk
 from mqbroker.imq.enhanced.membership import Membership, Outside
 from mqbroker.messaging.event import Event
 from mqbroker.messaging.turns.turn import Turn
+from mqbroker.storage.shared.brokers import BrokerRow, BrokerTable, Myself
 from mqbroker.storage.sql import schema, session
-from mqbroker.storage.sql.brokers import BrokerRow, BrokerTable, Myself
 from mqbroker.storage.sql.database import Connection, Database, DatabaseAwayError
 from mqbroker.storage.sql.session import StoreSession
 from mqclient.errors import NotConnectedError

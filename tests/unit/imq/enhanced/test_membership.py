@@ -5,7 +5,7 @@ from __future__ import annotations
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.imq.enhanced.takeover import TakeoverError
-from mqbroker.storage.sql.brokers import State
+from mqbroker.storage.shared.brokers import State
 from mqbroker.storage.sql.database import DatabaseError
 from tests.unit.imq.enhanced.support import Cluster, Member
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.storage.sql.brokers import State
+from mqbroker.storage.shared.brokers import State
 from tests.unit.imq.enhanced.support import Cluster, Member
 
 

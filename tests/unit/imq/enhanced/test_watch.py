@@ -7,7 +7,7 @@ from dataclasses import replace
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.imq.enhanced.watch import Watch, WatchSettings, rank_of
-from mqbroker.storage.sql.brokers import BrokerRow, State
+from mqbroker.storage.shared.brokers import BrokerRow, State
 
 
 def row(number: int, stamp: int = 1000, state: State = State.OPERATING) -> BrokerRow:

@@ -7,8 +7,8 @@ from dataclasses import replace
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.storage.errors import FencedError
+from mqbroker.storage.shared.brokers import BrokerRow, BrokerTable, Myself, NotTakenError, State
 from mqbroker.storage.sql import schema, session
-from mqbroker.storage.sql.brokers import BrokerRow, BrokerTable, Myself, NotTakenError, State
 from mqbroker.storage.sql.database import Connection, Database, DatabaseError, transaction
 from tests.unit.storage.sql.support import SqlRig
 
@@ -182,6 +182,13 @@ class BrokerTests(SynchronousTestCase):
             fence.write(self.connection, 2)
 
     # --- administration
+
+    def test_the_messages_of_each_broker_are_counted(self) -> None:
+        [(number,)] = self.connection.rows(schema.table("SELECT session FROM {session} WHERE broker = 'b2'"))
+        insert = "INSERT INTO {message} (session, place, folder, headers, buffer, durable, branch) VALUES (?, ?, 'q', 0, ?, 1, 0)"
+        for place in (1, 2):
+            self.connection.run(schema.table(insert), (number, place, b""))
+        self.assertEqual(self.table.messages(self.connection), {"b2": 2})
 
     def test_a_broker_that_runs_is_not_removed(self) -> None:
         with self.assertRaises(DatabaseError):

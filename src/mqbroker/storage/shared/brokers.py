@@ -57,6 +57,7 @@ _LIVES = table(f"UPDATE {{broker}} SET owner = owner WHERE broker = ? AND owner 
 _RESTORE = table("UPDATE {broker} SET state = ?, taker = '', stamp = ? WHERE broker = ? AND taker = ? AND state IN (?, ?)")
 _COMPLETE = table("UPDATE {broker} SET state = ?, taker = ? WHERE broker = ? AND taker = ? AND state IN (?, ?)")
 _UNFINISHED = table("SELECT broker FROM {broker} WHERE taker = ? AND state IN (?, ?) ORDER BY broker")
+_MESSAGES = table("SELECT s.broker, COUNT(*) FROM {session} s JOIN {message} m ON m.session = s.session GROUP BY s.broker")
 _REMOVE = table("DELETE FROM {broker} WHERE broker = ? AND state = ? AND stamp = ?")
 
 
@@ -123,6 +124,10 @@ class BrokerTable:
     def rows(self, connection: Connection, cluster: str) -> list[BrokerRow]:
         """All members, in the order of their ids."""
         return [_row(each) for each in connection.rows(_ROWS, (cluster,))]
+
+    def messages(self, connection: Connection) -> dict[str, int]:
+        """How many messages each broker has in the database."""
+        return {str(broker): int(count) for broker, count in connection.rows(_MESSAGES)}
 
     # --- the own row
 
