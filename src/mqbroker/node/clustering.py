@@ -190,6 +190,8 @@ class Clustering:
         if self._leaving is not None:
             return None
         found = None if self.manager is None else self.manager.problem()
+        if found is None and self.homes is not None:
+            found = self.homes.problem()
         return found or self.groups.problem()
 
     def start(self) -> None:

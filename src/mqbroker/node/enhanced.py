@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from mqbroker.imq.links.home_links import HomeLinks
     from mqbroker.imq.links.requests import Peers
     from mqbroker.messaging.ports import Clock, Recovered, Store
+    from mqbroker.server.observation.gauges import Gauges
     from mqbroker.server.server import Server
     from mqbroker.storage.disk.claim import Claim
     from mqbroker.storage.disk.diskwriter import DiskWriter
@@ -114,6 +115,19 @@ def enhanced_activation(
 
 def _call(function: Callable[..., object], *args: Any) -> None:
     function(*args)
+
+
+def show(gauges: Gauges, membership: Membership, store: Store) -> Callable[[], None]:
+    """Show the metrics of a member.  Returns the function that removes them."""
+    own: SqlStore = store  # type: ignore[assignment]
+    return gauges.register_all(
+        {},
+        ("imq.stamp.age", "Seconds since this broker has stamped its row in the database", lambda: membership.stamp_age_s),
+        ("imq.store.epoch", "How often the data of this broker have got an owner", lambda: own.epoch),
+        ("imq.store.backlog", "Batches that the database does not have yet", lambda: own.backlog),
+        ("imq.takeovers", "Brokers that this one has taken over", lambda: membership.takeovers),
+        ("imq.takeovers.failed", "Takeovers that came to nothing", lambda: membership.takeovers_failed),
+    )
 
 
 class ActiveMember:

@@ -27,7 +27,7 @@ from mqbroker.imq.links.requests import LinkedPeers
 from mqbroker.imq.master.shared import SharedDefinitions
 from mqbroker.imq.peers.looking import Looking, Members
 from mqbroker.imq.peers.table_peer import TablePeer
-from mqbroker.node.enhanced import ActiveMember
+from mqbroker.node.enhanced import ActiveMember, show
 from mqbroker.server.management.registry import ManagementError
 from mqclient.core.runtime import new_uuid
 from mqclient.errors import IllegalStateError
@@ -103,6 +103,8 @@ class Homes:
         """The members that the database lists, also those that are away."""
         self.members = ListedBrokers() if settings.finds_members else None
         self._connection = connection
+        self._hidden: list[Callable[[], object]] = []
+        """Functions that remove metrics."""
         self.links = HomeLinks()
         peers = LinkedPeers(self.links, lambda: f"imq.{new_uuid(runtime)}", settings.wait_reply_s, server.turn)
         registrar = server.messaging.registrar
@@ -125,15 +127,12 @@ class Homes:
         self._active = None
         if membership is not None:
             self._active = ActiveMember(server, peers, self.links, connection, self._list_members, self.shared.temporary)
+            self._hidden.append(show(server.gauges, membership, server.store))
         self.delivery = Delivery(server.messaging, self.links, server.node_id, runtime, settings)
         self.loads = HomeLoads(self.links, lambda node_id: sum(1 for _ in self.delivery.remote_consumers(node_id)))
         coordination = self.delivery.coordination
-        self._hide = server.gauges.register(
-            "imq.branches.undecided",
-            "Branches at other members whose outcome is not decided here, or is not known there",
-            {},
-            lambda: coordination.undecided,
-        )
+        text = "Branches at other members whose outcome is not decided here, or is not known there"
+        self._hidden.append(server.gauges.register("imq.branches.undecided", text, {}, lambda: coordination.undecided))
 
     def _make_table(self, own: Callable[[], list[Definition]]) -> TablePeer:
         """Raises ValueError where nobody has given the database."""
@@ -161,6 +160,10 @@ class Homes:
         self._known = tuple(place for place, _ in members)
         others = [parse_place(place) for place, present in members if present and place != own]
         self.members.change([announced_form(connector_to(place, parameters)) for place in others])
+
+    def problem(self) -> str | None:
+        """Why clients can be served only in part, in one line."""
+        return None if self.membership is None else self.membership.problem
 
     def _list_members(self, places: Sequence[str]) -> None:
         """The members of an enhanced cluster that run are at these places."""
@@ -251,7 +254,8 @@ class Homes:
             self.membership.detach()
         self._turn.run(self.shared.stop)
         self.delivery.stop()
-        self._hide()
+        while self._hidden:
+            self._hidden.pop()()
         if self._looking is None or self._table is None:
             return succeed(None)
         self._looking.stop()

@@ -99,6 +99,7 @@ class Membership:
         self.seen: Look | None = None
         """What the database has said last."""
         self.takeovers = 0
+        self.takeovers_failed = 0
         self._myself = myself
         self._outside = outside
         self._clock = outside.clock
@@ -136,6 +137,8 @@ class Membership:
         self._seeker = seeker
         self._watch = self._new_watch()
         self._failures = 0
+        text = "{me} is a broker of the enhanced cluster {cluster}: one that fails is taken over within {seconds:g} s"
+        log.info(text, me=mine.broker, cluster=mine.cluster, seconds=self.settings.detection_s)
         self._row.seek(Myself(mine.broker, mine.cluster, mine.url, mine.version, self._outside.new_owner(), folder))
 
     def attach(self, active: ActiveSide) -> None:
@@ -340,6 +343,11 @@ class Membership:
             back.callback(None)
 
     @property
+    def stamp_age_s(self) -> float:
+        """How long ago this broker has stamped its row, as far as it knows; -1 before the first time."""
+        return -1 if self.seen is None else self._clock.monotonic() - self.seen.when
+
+    @property
     def problem(self) -> str | None:
         """Why clients can be served only in part, in one line."""
         return None if not self._failures else "the database does not answer"
@@ -353,6 +361,7 @@ class Membership:
             active.refuse_clients(f"{self.me.broker} is taking over {target.broker}; connect again in a moment")
 
     def takeover_failed(self, target: BrokerRow) -> None:
+        self.takeovers_failed += 1
         self._watch.forget(target.broker)
         active = self._active
         if active is not None:

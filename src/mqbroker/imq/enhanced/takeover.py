@@ -80,9 +80,6 @@ class Takeover:
         clock: Clock,
         delay: float,
     ) -> None:
-        self.done = 0
-        """Members that this broker has taken over."""
-        self.failed = 0
         self._me = me
         self._table = table
         self._desk = desk
@@ -121,7 +118,6 @@ class Takeover:
         try:
             return await self._get(seen)
         except Exception as error:
-            self.failed += 1
             self._events.takeover_failed(seen)
             self._tell("takeoverAbort", seen.broker, seen.node_id)
             raise TakeoverError(str(error)) from error
@@ -177,7 +173,6 @@ class Takeover:
         inherited: Deferred[Exception | None] = Deferred()
         self._data.inherit(taken.sessions, taken.temporary, inherited.callback)
         error = await inherited
-        self.done += 1
         if error is not None:
             text = "the messages of {broker} are this broker's, and could not be read: {error}; its next start tries again"
             log.critical(text, broker=seen.broker, error=error)

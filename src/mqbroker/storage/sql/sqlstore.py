@@ -232,6 +232,11 @@ class SqlStore(Tickets):
     # --- writing
 
     @property
+    def epoch(self) -> int:
+        """How often the data have got an owner, this one included."""
+        return self._session.epoch
+
+    @property
     def backlog(self) -> int:
         """Batches that were handed over and are not durable yet."""
         return self.last - self.own.reached
