@@ -5,7 +5,9 @@ URL names the database of all members in the spelling of Java.
 
 from __future__ import annotations
 
+import signal
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,9 @@ reactor: Any = _reactor
 
 INTERVAL = 0.4
 """Between two stamps, and between two pings."""
+HELD_UP_SECONDS = 5.0
+"""How long SIGUSR1 holds up the loop."""
+
 ENHANCED = EnhancedCluster(heartbeat_interval=INTERVAL, heartbeat_threshold=2, monitor_interval=INTERVAL, monitor_threshold=2, failures=5)
 
 
@@ -53,7 +58,9 @@ def main(number: str, folder: str, url: str, *ports: str) -> None:
     settings = BrokerSettings(configuration(int(number), url, [int(port) for port in ports]), Path(folder))
     broker = Broker(settings, reactor, failed)
     broker.start()
-    reactor.run()
+    # In the loop's thread, as anything that keeps a machine busy; other threads go on.
+    signal.signal(signal.SIGUSR1, lambda *_: time.sleep(HELD_UP_SECONDS))
+    reactor.run(installSignalHandlers=True)
 
 
 if __name__ == "__main__":

@@ -20,17 +20,18 @@ SECONDS = 20.0
 
 
 class Processes:
-    """Three members with empty stores; a killed one can be started again."""
+    """``count`` members with empty stores; a killed one can be started again."""
 
-    def __init__(self) -> None:
+    def __init__(self, count: int = 3) -> None:
+        self.count = count
         self.folder = Path(tempfile.mkdtemp(prefix="mqbroker-imq-"))
-        self.reserved = [ReservedPort() for _ in range(3)]
+        self.reserved = [ReservedPort() for _ in range(count)]
         self.running: dict[int, Broker] = {}
-        for number in range(3):
+        for number in range(count):
             (self.folder / str(number)).mkdir()
             self.start(number)
-        for number in range(3):
-            self.running[number].wait_for("is linked", 2)
+        for number in range(count):
+            self.running[number].wait_for("is linked", count - 1)
 
     def port(self, number: int) -> str:
         return str(self.reserved[number].number)
@@ -40,8 +41,12 @@ class Processes:
 
     def start(self, number: int) -> None:
         folder = self.folder / str(number)
-        ports = [self.port(each) for each in range(3)]
-        self.running[number] = Broker([sys.executable, "-m", "tests.integration.imq.member", str(number), str(folder), *ports], folder)
+        ports = [self.port(each) for each in range(self.count)]
+        self.running[number] = Broker([sys.executable, "-m", *self.program(number, str(folder)), *ports], folder)
+
+    def program(self, number: int, folder: str) -> list[str]:
+        """The module of a member, and its arguments before the ports."""
+        return ["tests.integration.imq.member", str(number), folder]
 
     def kill(self, number: int) -> None:
         self.running.pop(number).kill()
@@ -49,7 +54,7 @@ class Processes:
     def restart(self, number: int) -> None:
         """Start a killed one again, up to its links."""
         self.start(number)
-        self.running[number].wait_for("is linked", 2)
+        self.running[number].wait_for("is linked", len(self.running) - 1)
 
     def close(self) -> None:
         for broker in self.running.values():
@@ -62,8 +67,11 @@ class Processes:
 class Members(SynchronousTestCase):
     """Tests with three members."""
 
+    def make_members(self) -> Processes:
+        return Processes()
+
     def setUp(self) -> None:
-        self.members = Processes()
+        self.members = self.make_members()
         self.addCleanup(self.members.close)
         self.contexts: list[JMSContext] = []
         self.addCleanup(self._close_contexts)
