@@ -12,6 +12,7 @@ from mqbroker.messaging.administration.administration import Administration
 from mqbroker.messaging.administration.definitions import Definitions
 from mqbroker.messaging.administration.disk_guard import DiskGuard, DiskSpace
 from mqbroker.messaging.administration.diverts import Diverts
+from mqbroker.messaging.administration.inheritance import held_places, join_queues, restore_duplicate_ids, restore_inherited
 from mqbroker.messaging.administration.pauses import Pauses
 from mqbroker.messaging.administration.reapers import ExpiryReaper, UsageReaper
 from mqbroker.messaging.administration.registrar import LocalRegistrar, Registrar
@@ -85,26 +86,35 @@ class Messaging:
         queues: dict[int, Queue] = {}
         for record in recovered.queues:
             queues[record.queue_id] = self.administration.restore_queue(record.queue_id, QueueDefinition.from_record(record))
-        to_hold = {place for branch in recovered.branches for place in branch.record.acknowledged}
+        to_hold, with_readers = held_places(recovered), queues_with_readers(recovered.settings)
         count = len(recovered.messages)
-        held = restore_messages(core, queues, recovered.messages, to_hold, queues_with_readers(recovered.settings))
+        held = restore_messages(core, queues, recovered.messages, to_hold, with_readers)
         core.paging.restore(queues, core.account_of)
+        parts = [(each, join_queues(core, self.administration, each)) for each in recovered.inherited]
+        held.update(restore_inherited(core, parts, to_hold, with_readers))
         for queue in queues.values():
-            wanted = {message_id for queue_id, message_id in to_hold if queue_id == queue.queue_id}
+            wanted = {message_id for queue_id, message_id in to_hold.difference(held) if queue_id == queue.queue_id}
             for reference in () if queue.pages is None or not wanted else queue.pages.take(wanted):
                 queue.take(reference)
                 held[queue.queue_id, reference.message.message_id] = reference
-        for queue in queues.values():
+        for queue in core.queues.values():
             queue.messages_added = 0
-        for known in recovered.duplicate_ids:
-            cache = core.duplicate_ids(known.cache)
-            if cache is not None:
-                cache.restore(known.duplicate_id, known.record_id)
-        self.branches.restore(recovered, queues, held)
+        for found, known in ((recovered, queues), *((part.found, known) for part, known in parts)):
+            restore_duplicate_ids(core, found.duplicate_ids)
+            self.branches.restore(found, known, held)
         self.readers.restore(recovered.settings, queues)
         self.diverts.restore(recovered.settings)
         self.pauses.restore(recovered.settings)
         return count
+
+    def adopt(self, recovered: Recovered) -> None:
+        """Take over what another broker had, within a turn, while this one serves; its settings do not matter here."""
+        core = self.core
+        parts = [(each, join_queues(core, self.administration, each)) for each in recovered.inherited]
+        held = restore_inherited(core, parts, set(), {queue.queue_id for queue in core.reader_queues})
+        for part, queues in parts:
+            restore_duplicate_ids(core, part.found.duplicate_ids)
+            self.branches.restore(part.found, queues, held)
 
     def deploy(
         self,

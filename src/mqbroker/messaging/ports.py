@@ -6,7 +6,7 @@ a ticket is durable once the store's ``synced`` has reached that ticket.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, NamedTuple, Protocol
@@ -110,6 +110,9 @@ class PageListener(Protocol):
 
     def arrived(self, queue_id: int, messages: int) -> None:
         """So many messages of a queue are durable in the pages, and can be read."""
+
+    def lost(self, queue_id: int, messages: int) -> None:
+        """So many messages of a queue, which were counted, cannot be read: they are set aside."""
 
     def emptied(self) -> None:
         """The last page is gone."""
@@ -240,6 +243,20 @@ class Recovered:
     branches: list[RecoveredBranch] = field(default_factory=list)
     settings: dict[tuple[str, str], str] = field(default_factory=dict)
     """Settings that management has stored: (kind, key) to a JSON text."""
+    inherited: list[Inherited] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Inherited:
+    """What another broker had, and this one has now, with all messages in their place.
+
+    ``found`` has the ids of that broker's queues, and no settings.  ``assign`` is called once all of them are there: it takes the ids that
+    they have here, by the ids that they had there.  From then on their messages are in the pages, before all others; it returns how many
+    came, by address and (own) queue id.
+    """
+
+    found: Recovered
+    assign: Callable[[Mapping[int, int]], dict[tuple[str, int], int]]
 
 
 class StoreBatch(Protocol):
@@ -327,6 +344,9 @@ class WritingTurn(Protocol):
 
     active: bool
     ended: Event[()]
+
+    def run(self, function: Callable[..., object], *args: Any) -> None:
+        """Call ``function`` in a turn."""
 
 
 class Store(Protocol):

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from typing import ClassVar
 from unittest import TestCase
 
+from mqbroker.process.postgresql import PostgresqlDatabase
+from mqbroker.storage.errors import FencedError
+from mqbroker.storage.sql import session
+from mqbroker.storage.sql.database import DatabaseAwayError, transaction
 from tests.support.postgresql import PostgresqlServer, refuse_without
 from tests.unit.storage import test_contract
+from tests.unit.storage.heirs import Family
 from tests.unit.storage.model import Walk
 from tests.unit.storage.sql.support import SqlRig
+from tests.unit.storage.sql.taken import switch
 from tests.unit.storage.support import make_message
 
 
@@ -76,3 +84,101 @@ class PostgresqlWalks(_WithServer, TestCase):
         former.settle()
         self.assertTrue(former.store.failed)
         self.assertIn("another owner", former.failures[0])
+
+
+class PostgresqlFamilyWalks(_WithServer, TestCase):
+    """Several brokers on one database, which take over each other's data."""
+
+    def test_walks(self) -> None:
+        takeovers = 0
+        for seed in range(5):
+            with self.subTest(seed=seed):
+                database, chance = self.server.database(), 0.01 * (seed % 2)
+
+                def make(broker_id: str, number: int, database: PostgresqlDatabase = database, chance: float = chance) -> SqlRig:
+                    return SqlRig(self.addCleanup, number, late=True, chance=chance, database=database, broker_id=broker_id)
+
+                takeovers += Family(make, seed).run(100)
+        self.assertGreater(takeovers, 10)
+
+
+class PostgresqlSwitchTests(_WithServer, TestCase):
+    """A takeover and a transaction of the target meet."""
+
+    def setUp(self) -> None:
+        self.database = self.server.database(timeout=5000)
+        self.target = SqlRig(self.addCleanup, 1, database=self.database, broker_id="b1")
+        self.taker = SqlRig(self.addCleanup, 2, database=self.database, broker_id="b2")
+        for rig in (self.target, self.taker):
+            rig.start()
+            rig.settle()
+        self.writing = self.database.connect()
+        self.addCleanup(self.writing.close)
+
+    def add(self) -> None:
+        """The target is in the middle of a transaction."""
+        self.writing.begin()
+        self.target.store._session.write(self.writing, 1000)
+        number = self.target.store._session.number
+        self.writing.run("INSERT INTO mqbroker_setting (session, kind, name, value) VALUES (?, 'kind', 'name', '1')", (number,))
+
+    def switch(self) -> tuple[threading.Thread, list[object]]:
+        taken: list[object] = []
+        thread = threading.Thread(target=lambda: taken.append(switch(self.target, self.taker)))
+        thread.start()
+        self.addCleanup(thread.join, 30)
+        return thread, taken
+
+    def settings(self) -> list[tuple[object, ...]]:
+        return self.taker.ask("SELECT value FROM mqbroker_setting")
+
+    def waiting(self) -> None:
+        """Until the switch waits for the row."""
+        connection = self.database.connect()
+        self.addCleanup(connection.close)
+        until = time.monotonic() + 20
+        while not connection.rows("SELECT 1 FROM pg_locks WHERE NOT granted"):
+            self.assertLess(time.monotonic(), until, "the switch does not wait")
+
+    def test_the_switch_waits_for_a_commit_and_nothing_counts_behind_it(self) -> None:
+        self.add()
+        thread, taken = self.switch()
+        self.waiting()
+        self.assertEqual(taken, [])
+        self.writing.commit()
+        thread.join(30)
+        self.assertEqual((len(taken), self.settings()), (1, [("1",)]))
+        with self.assertRaises(FencedError), transaction(self.writing):
+            self.target.store._session.write(self.writing, 1001)
+
+    def test_a_transaction_that_stands_still_is_ended_and_has_written_nothing(self) -> None:
+        self.writing.close()
+        self.writing = self.server.database_again(self.database, timeout=300).connect()
+        self.add()
+        thread, taken = self.switch()
+        thread.join(30)
+        self.assertEqual((len(taken), self.settings()), (1, []))
+        with self.assertRaises(DatabaseAwayError):
+            self.writing.commit()
+
+    def test_a_transaction_that_begins_behind_the_switch_is_refused(self) -> None:
+        switching = self.database.connect()
+        self.addCleanup(switching.close)
+        switching.begin()
+        session.switch(switching, "b1", "b2", self.taker.store.owner)
+        failed: list[BaseException] = []
+
+        def write() -> None:
+            try:
+                self.add()
+            except FencedError as error:
+                failed.append(error)
+
+        thread = threading.Thread(target=write)
+        thread.start()
+        self.waiting()
+        switching.commit()
+        thread.join(30)
+        self.assertEqual(len(failed), 1)
+        self.writing.rollback()
+        self.assertEqual(self.settings(), [])

@@ -196,10 +196,13 @@ class Walk:
     def die(self) -> None:
         if self.rng.random() < 0.5:
             self.rig.settle()
-        durable = self.store.synced
-        recovered = self.crash()
-        first = max(ticket for ticket in self.states if ticket <= durable)
-        self.expect(recovered, [state for ticket, state in sorted(self.states.items()) if ticket >= first])
+        states = self.possible()
+        self.expect(self.crash(), states)
+
+    def possible(self) -> list[State]:
+        """One of these is what the store has kept so far."""
+        first = max(ticket for ticket in self.states if ticket <= self.store.synced)
+        return [state for ticket, state in sorted(self.states.items()) if ticket >= first]
 
     def expect(self, recovered: Recovered, states: list[State]) -> None:
         """One of these states is there; the walk goes on from it."""
@@ -340,9 +343,9 @@ class Walk:
         unread = [number for number, folder in self.paged[queue_id].items() if folder == name]
         if not unread:
             return
-        key = self.rng.choice(unread)
-        # The key of a message is the greatest id up to it.
-        wanted = [number for number, greatest in zip(unread, accumulate(unread, max), strict=True) if greatest <= key]
+        keys = self.keys(reader, unread)
+        key = self.rng.choice(keys)
+        wanted = [number for number, greatest in zip(unread, keys, strict=True) if greatest <= key]
         more = True
         while more:
             batch = self.store.begin()
@@ -358,6 +361,10 @@ class Walk:
             wanted = wanted[messages:]
             self.commit(batch)
         assert not wanted, f"up to {key} of {unread} these are left: {wanted}"
+
+    def keys(self, reader: PageReader, unread: list[int]) -> list[int]:
+        """The key of a message is the greatest id up to it."""
+        return list(accumulate(unread, max))
 
     def delete_queue(self) -> None:
         queue_id = self.rng.choice([*self.state.queues])
@@ -532,6 +539,9 @@ class Listener:
 
     def arrived(self, queue_id: int, messages: int) -> None:
         pass
+
+    def lost(self, queue_id: int, messages: int) -> None:
+        raise AssertionError(f"{messages} messages of queue {queue_id} are lost")
 
     def emptied(self) -> None:
         self._emptied()

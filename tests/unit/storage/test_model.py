@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any, ClassVar
 from unittest import TestCase, mock
 
+from mqbroker.storage.sql.database import Database
 from tests.support.late_store import LateStore
+from tests.unit.storage.heirs import Family
 from tests.unit.storage.model import Walk
 from tests.unit.storage.sql.support import SqlRig
 from tests.unit.storage.support import Rig
@@ -52,3 +54,26 @@ class BreakingSqlStoreWalks(SqlStoreWalks):
 
     late = True
     chance = 0.02
+
+
+class FamilyWalks(TestCase):
+    """Several brokers on one database: the data of one become another's, at any point of their work."""
+
+    chance = 0.0
+
+    def test_walks(self) -> None:
+        takeovers = 0
+        for seed in range(12):
+            with self.subTest(seed=seed):
+                database = SqlRig(self.addCleanup).database
+
+                def make(broker_id: str, number: int, database: Database = database, seed: int = seed) -> SqlRig:
+                    late = bool(seed % 2)
+                    return SqlRig(self.addCleanup, number, late=late, chance=self.chance, database=database, broker_id=broker_id)
+
+                takeovers += Family(make, seed).run(150)
+        self.assertGreater(takeovers, 30)
+
+
+class BreakingFamilyWalks(FamilyWalks):
+    chance = 0.01

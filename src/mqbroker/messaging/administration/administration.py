@@ -277,13 +277,20 @@ class Administration:
 
     def restore_queue(self, queue_id: int, definition: QueueDefinition) -> Queue:
         """A durable queue as the store has kept it."""
-        if definition.name.startswith(store_and_forward_prefix(self._core.options.internal_naming_prefix)):
+        if self._is_store_and_forward(definition):
             name = definition.name
             return self._bind(queue_id, _store_and_forward(name), self._internal_address(name), None)
         address = self._core.addresses.get(definition.address)
         if address is None:
             address = self.create_address(definition.address, (definition.routing_type,), auto_created=True)
         return self._bind(queue_id, definition, address, parse_filter(definition.filter_string))
+
+    def inherit_queue(self, definition: QueueDefinition) -> Queue:
+        """Make a queue that another broker had, and this one has not.  Raises InvalidFilterExpressionError."""
+        return self.create_store_and_forward(definition.name) if self._is_store_and_forward(definition) else self.define_queue(definition)
+
+    def _is_store_and_forward(self, definition: QueueDefinition) -> bool:
+        return definition.name.startswith(store_and_forward_prefix(self._core.options.internal_naming_prefix))
 
     def _make(self, queue_id: int, definition: QueueDefinition, address: Address, filter: Filter | None) -> Queue:
         """A queue of the kind that the definition says."""

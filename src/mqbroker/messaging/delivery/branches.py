@@ -326,12 +326,18 @@ class Branches:
     # --- start
 
     def restore(self, recovered: Recovered, queues: Mapping[int, Queue], held: Mapping[tuple[int, int], Reference]) -> None:
-        """Take over the stored branches.  ``held`` are the references that prepared branches have acknowledged."""
+        """Take over the stored branches.  ``held`` are the references that prepared branches have acknowledged.
+
+        A branch of another broker stays in the store until the next start while there is one of the same xid here.
+        """
         known = {entry.record_id: entry for entry in recovered.duplicate_ids}
         for entry in recovered.branches:
             record = entry.record
             if record.xid.format_id == COORDINATED_FORMAT:
                 self.coordinated.append(record)
+            elif record.xid in self._open or record.xid in self._decided:
+                text = f"another broker had a branch of the same xid, which waits until this one has ended: {xid_text(record.xid)}"
+                self._core.report("AMQ222909", text)
             elif record.state is BranchState.PREPARED:
                 branch = self._open[record.xid] = Branch(record.xid, None, record.time_ms)
                 branch.transaction = self._restored(entry, queues, held, known)

@@ -54,6 +54,11 @@ class AddressPaging:
             queue.messages_added += messages
             self._paging.core.turn.mark_queue(queue)
 
+    def lost(self, queue_id: int, messages: int) -> None:
+        entry = self.readers.get(queue_id)
+        if entry is not None:
+            entry[0].paged -= messages
+
     def emptied(self) -> None:
         self._paging.ended(self)
         for queue, reader in self.readers.values():
@@ -101,6 +106,19 @@ class Paging:
                 else:
                     paging.join(queue)
                     queue.paged += folder.remaining(queue_id)
+
+    def inherit(self, name: str, memory: AddressMemory, queue: Queue, messages: int) -> None:
+        """A queue has got messages of another broker in the pages of an address, whose account is ``memory``.
+
+        They come before all others that it has there, and what is sent from now on goes behind them, to the pages.
+        """
+        pager = self.core.store.pager
+        assert pager is not None, "a store without pages inherits nothing"
+        paging = self.addresses.get(name) or self._begin(memory, pager.folder(name))
+        paging.join(queue)
+        queue.paged += messages
+        queue.messages_added += messages
+        self.core.turn.mark_queue(queue)
 
     def wanted(self, memory: AddressMemory) -> bool:
         """Does the next message of this address go to a page?"""

@@ -184,15 +184,18 @@ class DuplicateIdCache:
         """The ids from the place ``start`` on, oldest first; good as long as nothing is added."""
         return islice(self._ids, start, None)
 
-    def restore(self, duplicate_id: bytes, record_id: int) -> None:
-        """Take over a stored id; called oldest first, with the ids of one record in a row.
+    def restore(self, duplicate_id: bytes, record_id: int) -> bool:
+        """Take over a stored id; called oldest first, with the ids of one record in a row.  False: it is known by another record already.
 
-        After a restart with a smaller size there may be too many ids; the next added id removes the excess.
+        With a smaller size than before, or with ids of another broker, there may be too many; the next added id removes the excess.
         """
+        if duplicate_id in self._ids:
+            return False
         if record_id == self._restored:
             self._shared[record_id] = self._shared.get(record_id, 1) + 1
         self._restored = record_id
         self._ids[duplicate_id] = record_id
+        return True
 
     def add(self, duplicate_id: bytes, batch: StoreBatch) -> None:
         """Remember an id; it becomes durable with ``batch``."""

@@ -1,20 +1,28 @@
-"""What a broker finds in the database when it becomes the owner of the data: everything but the messages, which are counted."""
+"""What a session holds in the database when its data get an owner: everything but the messages, which are counted.
+
+Reading touches nothing but the connection, so that it can run in another thread while the broker serves.  Messages of prepared branches,
+those that such branches have acknowledged, and those with a time of delivery are read; all others are pages of their address.
+"""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
 
-from mqbroker.messaging.message.message import Message
-from mqbroker.messaging.ports import Recovered, RecoveredBranch, RecoveredDuplicateId, RecoveredReference
+from mqbroker.messaging.ports import AddressRecord, BranchRecord, QueueRecord, RecoveredDuplicateId
 from mqbroker.storage.files.bindings import to_address, to_queue
 from mqbroker.storage.files.branches import to_branch
-from mqbroker.storage.sql.batch import Kept
-from mqbroker.storage.sql.bodies import SqlBodies
+from mqbroker.storage.sql.damage import DAMAGE, Damage
 from mqbroker.storage.sql.database import Connection, Row, transaction
-from mqbroker.storage.sql.pager import SqlPager
 from mqbroker.storage.sql.schema import table
 from mqbroker.storage.sql.texts import given
-from mqclient.storageformat.records import BranchRecord, decode_records
+from mqclient.storageformat import records
+from mqclient.storageformat.frames import StorageFormatError
+from mqclient.storageformat.records import decode_records
+
+T = TypeVar("T")
 
 _TRANSIENT = table("DELETE FROM {reference} WHERE session = ? AND durable = 0")
 _UNREFERENCED = table(
@@ -22,75 +30,119 @@ _UNREFERENCED = table(
     "(SELECT 1 FROM {reference} r WHERE r.session = {message}.session AND r.place = {message}.place)"
 )
 _SETTINGS = table("SELECT kind, name, value FROM {setting} WHERE session = ?")
-_ADDRESSES = table("SELECT value FROM {address} WHERE session = ? ORDER BY id")
-_QUEUES = table("SELECT value FROM {queue} WHERE session = ? ORDER BY id")
+_ADDRESSES = table("SELECT id, value FROM {address} WHERE session = ? ORDER BY id")
+_QUEUES = table("SELECT id, value FROM {queue} WHERE session = ? ORDER BY id")
 _DUPLICATES = table("SELECT record, cache, size, ids FROM {duplicate} WHERE session = ? ORDER BY record")
-_BRANCHES = table("SELECT record FROM {branch} WHERE session = ? ORDER BY branch")
-_COUNTS = table(
-    "SELECT r.folder, r.queue, COUNT(*) FROM {reference} r JOIN {message} m ON m.session = r.session AND m.place = r.place "
-    "WHERE r.session = ? AND m.branch = 0 GROUP BY r.folder, r.queue"
-)
+_BRANCHES = table("SELECT branch, record FROM {branch} WHERE session = ? ORDER BY branch")
+_COUNTS = table("SELECT folder, queue, COUNT(*) FROM {reference} WHERE session = ? AND durable = 1 GROUP BY folder, queue")
+
 _COLUMNS = "m.place, m.folder, m.address, m.headers, m.buffer, m.branch, m.body, m.body_size, r.queue, r.deliveries, r.due"
-_IN_MEMORY = table(
-    f"SELECT {_COLUMNS} FROM {{message}} m JOIN {{reference}} r ON r.session = m.session AND r.place = m.place "
-    "WHERE m.session = ? AND (m.branch <> 0 OR m.place IN "
-    "(SELECT d.place FROM {reference} d WHERE d.session = ? AND d.due > 0)) ORDER BY m.place, r.queue"
+_ROWS = f"SELECT {_COLUMNS} FROM {{message}} m JOIN {{reference}} r ON r.session = m.session AND r.place = m.place WHERE m.session = ? "
+_OF_BRANCH = table(_ROWS + "AND m.branch = ? AND m.branch <> 0 AND r.durable = 1")
+_WITH_TIME = table(
+    _ROWS + "AND m.branch = 0 AND r.durable = 1 AND m.place IN (SELECT d.place FROM {reference} d WHERE d.session = ? AND d.due > 0)"
+)
+_OF_QUEUE = table(_ROWS + "AND m.branch = 0 AND r.queue = ? AND r.place = ?")
+_FIND = table(
+    "SELECT r.place FROM {reference} r JOIN {message} m ON m.session = r.session AND m.place = r.place "
+    "WHERE r.session = ? AND r.queue = ? AND r.place > ? AND m.id = ? ORDER BY r.place LIMIT 1"
 )
 
 
-def adopt(connection: Connection, session: int, adopted: int, pager: SqlPager, bodies: SqlBodies) -> Recovered:
-    """Read the state of a session.
+@dataclass(slots=True)
+class State:
+    """A session, as far as it was read.  ``counts`` are messages by folder and queue id, ``rows`` the messages for the memory, in order,
+    once for each of their queues, and ``damaged`` what could not be decoded."""
 
-    Messages of prepared branches, and those with a time of delivery, come into memory; all others are pages of their address.
-    """
+    session: int
+    addresses: list[AddressRecord] = field(default_factory=list)
+    queues: list[QueueRecord] = field(default_factory=list)
+    settings: dict[tuple[str, str], str] = field(default_factory=dict)
+    duplicate_ids: list[RecoveredDuplicateId] = field(default_factory=list)
+    branches: list[BranchRecord] = field(default_factory=list)
+    counts: dict[tuple[str, int], int] = field(default_factory=dict)
+    rows: list[Row] = field(default_factory=list)
+    damaged: list[Damage] = field(default_factory=list)
+
+
+def drop_transient(connection: Connection, sessions: Iterable[int]) -> None:
+    """Remove what does not outlive its broker, in a transaction of its own."""
     with transaction(connection):
-        if connection.run(_TRANSIENT, (session,)):
-            connection.run(_UNREFERENCED, (session,))
-    recovered = Recovered()
-    recovered.addresses = [to_address(json.loads(value)) for (value,) in connection.rows(_ADDRESSES, (session,))]
-    recovered.queues = [to_queue(json.loads(value)) for (value,) in connection.rows(_QUEUES, (session,))]
-    recovered.settings = {(given(kind), given(name)): given(value) for kind, name, value in connection.rows(_SETTINGS, (session,))}
-    for record, cache, size, ids in connection.rows(_DUPLICATES, (session,)):
+        for session in sessions:
+            if connection.run(_TRANSIENT, (session,)):
+                connection.run(_UNREFERENCED, (session,))
+
+
+def read_sessions(connection: Connection, sessions: Sequence[int]) -> list[State]:
+    """What is in these sessions, which belong to one broker.
+
+    The messages that a branch has acknowledged may be in another session: its own one is looked through first.
+    """
+    states = [_read(connection, session) for session in sessions]
+    ids = [{record.name: record.queue_id for record in state.queues} for state in states]
+    for state in states:
+        names = {record.queue_id: record.name for record in state.queues}
+        wanted = [entry for branch in state.branches for entry in branch.acknowledged if entry[0] in names]
+        places = sorted(zip(states, ids, strict=True), key=lambda place, own=state: place[0] is not own)  # type: ignore[misc]
+        for queue_id, message_id in wanted:
+            for other, known in places:
+                there = known.get(names[queue_id])
+                if there is not None and _read_message(connection, other, there, message_id):
+                    break
+    for state in states:
+        state.rows.sort(key=lambda row: (row[0], row[8]))
+    return states
+
+
+def _read(connection: Connection, session: int) -> State:
+    state = State(session)
+    whose = (session,)
+    state.addresses = _decoded(state, "address", connection.rows(_ADDRESSES, whose), lambda value: to_address(json.loads(value)))
+    state.queues = _decoded(state, "queue", connection.rows(_QUEUES, whose), lambda value: to_queue(json.loads(value)))
+    state.settings = {(given(kind), given(name)): given(value) for kind, name, value in connection.rows(_SETTINGS, whose)}
+    for record, cache, size, ids in connection.rows(_DUPLICATES, whose):
         raw, cache = bytes(ids), given(cache)
-        recovered.duplicate_ids += [
-            RecoveredDuplicateId(cache, raw[at : at + size], record) for at in range(0, max(len(raw), 1), max(size, 1))
-        ]
-    recovered.branches = [_branch(bytes(record)) for (record,) in connection.rows(_BRANCHES, (session,))]
-    branches = {branch.record.branch_id: branch for branch in recovered.branches}
-    for folder, queue_id, messages in connection.rows(_COUNTS, (session,)):
-        own = pager.folder(given(folder))
-        own.readable = adopted
-        share = own.share(queue_id)
-        share.unread = share.durable_unread = messages
-    _into_memory(connection.rows(_IN_MEMORY, (session, session)), recovered, branches, pager, bodies)
-    for entries in (recovered.messages, *(branch.messages for branch in recovered.branches)):
-        entries.sort(key=lambda entry: entry[0].message_id)
-    return recovered
+        state.duplicate_ids += [RecoveredDuplicateId(cache, raw[at : at + size], record) for at in range(0, max(len(raw), 1), max(size, 1))]
+    state.branches = _decoded(state, "branch", connection.rows(_BRANCHES, whose), _branch)
+    for branch in state.branches:
+        state.rows += connection.rows(_OF_BRANCH, (session, branch.branch_id))
+    state.rows += connection.rows(_WITH_TIME, (session, session))
+    state.counts = {(given(folder), queue_id): messages for folder, queue_id, messages in connection.rows(_COUNTS, whose)}
+    for damage in state.damaged:
+        if damage.role == "branch":  # its messages are set aside with it
+            for row in connection.rows(_OF_BRANCH, (session, damage.key)):
+                state.counts[given(row[1]), row[8]] -= 1
+    return state
 
 
-def _branch(encoded: bytes) -> RecoveredBranch:
-    [record] = decode_records(memoryview(encoded))
-    assert isinstance(record, BranchRecord)
-    return RecoveredBranch(to_branch(record))
+def _decoded(state: State, role: str, rows: list[Row], decode: Callable[[str], T]) -> list[T]:
+    """What the values of these rows say, but for damaged ones."""
+    found: list[T] = []
+    for key, value in rows:
+        try:
+            found.append(decode(value))
+        except (*DAMAGE, RecursionError) as error:
+            state.damaged.append(Damage(state.session, role, key, str(error)))
+    return found
 
 
-def _into_memory(rows: list[Row], recovered: Recovered, branches: dict[int, RecoveredBranch], pager: SqlPager, bodies: SqlBodies) -> None:
-    """Messages that do not wait in pages: no reader of pages gives them, too."""
-    entries: dict[int, tuple[Message, list[RecoveredReference]]] = {}
-    for place, folder, address, headers, buffer, branch, body_id, size, queue_id, deliveries, due in rows:
-        folder = given(folder)
-        entry = entries.get(place)
-        if entry is None:
-            body = None if body_id is None else bodies.stored(body_id, size)
-            if body is not None:
-                body.hold()
-            message = Message.read(bytes(buffer), headers, folder if address is None else given(address), body)
-            message.store_state = Kept(place, False)
-            entry = entries[place] = (message, [])
-            (branches[branch].messages if branch in branches else recovered.messages).append(entry)
-        entry[1].append(RecoveredReference(queue_id, deliveries, max(due, 0)))
-        share = pager.folder(folder).share(queue_id)
-        share.early.add(place)
-        if not branch:
-            share.unread -= 1
-            share.durable_unread -= 1
+def _branch(encoded: str) -> BranchRecord:
+    found = list(decode_records(memoryview(bytes(encoded))))  # type: ignore[arg-type]
+    if len(found) != 1 or not isinstance(found[0], records.BranchRecord):
+        raise StorageFormatError("not a branch")
+    return to_branch(found[0])
+
+
+def _read_message(connection: Connection, state: State, queue_id: int, message_id: int) -> bool:
+    """Read a message of a queue by its id, unless that was done; false if it is not in this session."""
+    place = message_id
+    rows = connection.rows(_OF_QUEUE, (state.session, queue_id, place))
+    if not rows:
+        found = connection.rows(_FIND, (state.session, queue_id, message_id, message_id))
+        if not found:
+            return False
+        place = found[0][0]
+        rows = connection.rows(_OF_QUEUE, (state.session, queue_id, place))
+    if not any(row[0] == place and row[8] == queue_id for row in state.rows):
+        state.rows += rows
+    return True

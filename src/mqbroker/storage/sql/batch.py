@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from mqbroker.messaging.message.message import Message
@@ -14,11 +16,12 @@ from mqbroker.storage.files.branches import encode_record
 from mqbroker.storage.sql import work
 from mqbroker.storage.sql.schema import table
 from mqbroker.storage.sql.texts import kept
-from mqbroker.storage.sql.work import Work
+from mqbroker.storage.sql.work import DROP_UNNAMED_BODIES, DROP_UNREFERENCED, Work
 
 if TYPE_CHECKING:
     from mqbroker.storage.sql.bodies import SqlBodies
     from mqbroker.storage.sql.folder import SqlFolder
+    from mqbroker.storage.sql.source import Origin, Source
 
 _PUT_ADDRESS = table(
     "INSERT INTO {address} (session, id, value) VALUES (?, ?, ?) ON CONFLICT (session, id) DO UPDATE SET value = excluded.value"
@@ -43,14 +46,6 @@ _DROP_BRANCH_REFERENCES = table(
 )
 _DROP_BRANCH_MESSAGES = table("DELETE FROM {message} WHERE session = ? AND branch = ?")
 _DROP_QUEUE_REFERENCES = table("DELETE FROM {reference} WHERE session = ? AND queue = ?")
-DROP_UNREFERENCED = table(
-    "DELETE FROM {message} WHERE session = ? AND NOT EXISTS "
-    "(SELECT 1 FROM {reference} r WHERE r.session = {message}.session AND r.place = {message}.place)"
-)
-DROP_UNNAMED_BODIES = table(
-    "DELETE FROM {body} WHERE session = ? AND NOT EXISTS "
-    "(SELECT 1 FROM {message} m WHERE m.session = {body}.session AND m.body = {body}.body)"
-)
 
 
 class Kept:
@@ -63,17 +58,36 @@ class Kept:
         self.single = single
 
 
+class KeptElsewhere(Kept):
+    """As :class:`Kept`, for a message in an inherited session."""
+
+    __slots__ = ("origin",)
+
+    def __init__(self, place: int, origin: Origin) -> None:
+        super().__init__(place, False)
+        self.origin = origin
+
+
+class Origins:
+    """The inherited sessions, also by the branches that are in them."""
+
+    def __init__(self) -> None:
+        self.all: list[Origin] = []
+        self.branches: dict[int, Origin] = {}
+
+
 class SqlBatch(StoreBatch):
     """See :class:`mqbroker.messaging.ports.StoreBatch`.
 
     ``effects`` change the accounts of pages, and which messages the database has, at the commit; ``paged`` are the messages for pages.
     """
 
-    __slots__ = ("_bodies", "_session", "effects", "held", "paged", "work")
+    __slots__ = ("_bodies", "_origins", "_session", "effects", "held", "paged", "work")
 
-    def __init__(self, session: int, bodies: SqlBodies) -> None:
+    def __init__(self, session: int, bodies: SqlBodies, origins: Origins) -> None:
         self._session = session
         self._bodies = bodies
+        self._origins = origins
         self.work = Work()
         self.effects: list[Callable[[], object]] = []
         self.held: list[Message] = []
@@ -114,6 +128,7 @@ class SqlBatch(StoreBatch):
         row = (
             self._session,
             place,
+            None if place == message.message_id else message.message_id,
             folder,
             stated and kept(stated),
             message.headers,
@@ -137,22 +152,34 @@ class SqlBatch(StoreBatch):
                 self.work.add(work.SET_DUE, (due, self._session, queue_id, place))
 
     def acknowledge(self, queue_id: int, message: Message) -> None:
-        place = place_of(message)
-        self.work.add(work.REMOVE_REFERENCE, (self._session, queue_id, place))
         state = message.store_state
+        session, queue, place = self._row(queue_id, message)
+        self.work.add(work.REMOVE_REFERENCE, (session, queue, place))
         alone = isinstance(state, Kept) and state.single
-        self.work.add(work.REMOVE_MESSAGE if alone else work.REMOVE_UNREFERENCED, (self._session, place))
+        self.work.add(work.REMOVE_MESSAGE if alone else work.REMOVE_UNREFERENCED, (session, place))
         if message.large is not None:
-            self.work.bodies.append((self._session, message.large.body_id))
+            self.work.bodies.append((session, message.large.body_id))
         if isinstance(state, PagePlace):
-            folder: SqlFolder = state.page
-            self.effects.append(lambda: folder.settled(queue_id, message.durable))
+            source: Source = state.page
+            self.effects.append(lambda: source.folder.settled(queue_id, source, message.durable))
+        elif isinstance(state, KeptElsewhere):
+            self.effects.append(lambda: state.origin.acknowledged(queue_id, place))
 
     def delivery_count(self, queue_id: int, message: Message, count: int) -> None:
-        self.work.add(work.SET_DELIVERIES, (count, self._session, queue_id, place_of(message)))
+        self.work.add(work.SET_DELIVERIES, (count, *self._row(queue_id, message)))
 
     def schedule(self, queue_id: int, message: Message, time_ms: int) -> None:
-        self.work.add(work.SET_DUE, (time_ms, self._session, queue_id, place_of(message)))
+        self.work.add(work.SET_DUE, (time_ms, *self._row(queue_id, message)))
+
+    def _row(self, queue_id: int, message: Message) -> tuple[int, int, int]:
+        """The reference of a queue: session, the queue's id there, place."""
+        state = message.store_state
+        if isinstance(state, PagePlace):
+            source: Source = state.page
+            return source.session, source.queue_id, state.index
+        if isinstance(state, KeptElsewhere):
+            return state.origin.session, state.origin.queues[queue_id], state.place
+        return self._session, queue_id, state.place if isinstance(state, Kept) else message.message_id
 
     # --- pages
 
@@ -185,16 +212,30 @@ class SqlBatch(StoreBatch):
         self.work.add(work.REMOVE_DUPLICATE, (self._session, record_id))
 
     def put_branch(self, record: BranchRecord) -> None:
-        self._ordered(_PUT_BRANCH, self._session, record.branch_id, encode_record(record))
+        origin = self._origins.branches.get(record.branch_id)
+        if origin is None:
+            self._ordered(_PUT_BRANCH, self._session, record.branch_id, encode_record(record))
+        else:
+            self._put_elsewhere(origin, record)
+
+    def _put_elsewhere(self, origin: Origin, record: BranchRecord) -> None:
+        """A branch of an inherited session, with the queue ids of that session."""
+        acknowledged = tuple((origin.queues[queue_id], number) for queue_id, number in record.acknowledged if queue_id in origin.queues)
+        self._ordered(_PUT_BRANCH, origin.session, record.branch_id, encode_record(replace(record, acknowledged=acknowledged)))
+        self.effects.append(lambda: origin.branches.setdefault(record.branch_id, []))
 
     def end_branch(self, branch_id: int, commit: bool) -> None:
+        origin = self._origins.branches.get(branch_id)
+        session = self._session if origin is None else origin.session
         if commit:
-            self._ordered(_COMMIT_BRANCH, self._session, branch_id)
+            self._ordered(_COMMIT_BRANCH, session, branch_id)
         else:
-            self._ordered(_DROP_BRANCH_REFERENCES, self._session, self._session, branch_id)
-            self._ordered(_DROP_BRANCH_MESSAGES, self._session, branch_id)
-            self._ordered(DROP_UNNAMED_BODIES, self._session)
-        self._ordered(_REMOVE_BRANCH, self._session, branch_id)
+            self._ordered(_DROP_BRANCH_REFERENCES, session, session, branch_id)
+            self._ordered(_DROP_BRANCH_MESSAGES, session, branch_id)
+            self._ordered(DROP_UNNAMED_BODIES, session)
+        self._ordered(_REMOVE_BRANCH, session, branch_id)
+        if origin is not None:
+            self.effects.append(lambda: origin.branch_ended(branch_id, commit))
 
     # --- definitions and settings
 
@@ -208,11 +249,18 @@ class SqlBatch(StoreBatch):
         self._ordered(_PUT_QUEUE, self._session, record.queue_id, json.dumps(queue_value(record)))
 
     def delete_queue(self, queue_id: int) -> None:
-        self._ordered(_REMOVE_QUEUE, self._session, queue_id)
+        self._delete_queue(self._session, queue_id)
+        for origin in self._origins.all:
+            if queue_id in origin.queues:
+                self._delete_queue(origin.session, origin.queues[queue_id])
+                self.effects.append(partial(origin.queue_gone, queue_id))
+
+    def _delete_queue(self, session: int, queue_id: int) -> None:
+        self._ordered(_REMOVE_QUEUE, session, queue_id)
         self.work.last += [
-            (_DROP_QUEUE_REFERENCES, (self._session, queue_id)),
-            (DROP_UNREFERENCED, (self._session,)),
-            (DROP_UNNAMED_BODIES, (self._session,)),
+            (_DROP_QUEUE_REFERENCES, (session, queue_id)),
+            (DROP_UNREFERENCED, (session,)),
+            (DROP_UNNAMED_BODIES, (session,)),
         ]
 
     def put_setting(self, kind: str, key: str, value: str) -> None:
@@ -223,14 +271,6 @@ class SqlBatch(StoreBatch):
 
     def _ordered(self, statement: str, *parameters: object) -> None:
         self.work.ordered.append((statement, parameters))
-
-
-def place_of(message: Message) -> int:
-    """Where the message stands in the order of its session."""
-    state = message.store_state
-    if isinstance(state, PagePlace):
-        return state.index
-    return state.place if isinstance(state, Kept) else message.message_id
 
 
 def _keep(message: Message, kept: Kept) -> None:

@@ -24,16 +24,23 @@ PIECE_SIZE = 256 * 1024
 
 _ADD_PIECE = table("INSERT INTO {body} (session, body, piece, data) VALUES (?, ?, ?, ?)")
 _HAS_BODY = table("SELECT 1 FROM {body} WHERE session = ? AND body = ? LIMIT 1")
-_PIECE = table("SELECT data FROM {body} WHERE session = ? AND body = ? AND piece = ?")
+_PIECE = table("SELECT data FROM {body} WHERE session IN (?, ?) AND body = ? AND piece = ? LIMIT 1")
+_COPY = table(
+    "INSERT INTO {body} (session, body, piece, data) SELECT ?, body, piece, data FROM {body} WHERE session = ? AND body = ? "
+    "ON CONFLICT DO NOTHING"
+)
 
 
 class SqlLargeBody(FileLargeBody):
-    """A body whose pieces may be in the database alone."""
+    """A body whose pieces may be in the database alone, in the rows of ``session``; those of the own one are looked for as well."""
 
-    __slots__ = ("__weakref__", "absent")
+    __slots__ = ("__weakref__", "absent", "session")
 
-    def __init__(self, owner: LargeBodies, body_id: int, path: str, size: int = 0, holders: int = 1, *, absent: bool = False) -> None:
+    def __init__(
+        self, owner: LargeBodies, session: int, body_id: int, path: str, size: int = 0, holders: int = 1, *, absent: bool = False
+    ) -> None:
         super().__init__(owner, body_id, path, size, holders)
+        self.session = session
         self.absent = absent
         """There is no local file yet."""
         self.stored = self.finished = absent
@@ -70,21 +77,23 @@ class SqlBodies(LargeBodies):
         """Files that the writing thread is about to remove, with who waits for that: the reading thread must not bring them before."""
 
     def create(self, body_id: int) -> SqlLargeBody:
-        body = self._known[body_id] = SqlLargeBody(self, body_id, self.path(body_id))
+        body = self._known[body_id] = SqlLargeBody(self, self.session, body_id, self.path(body_id))
         return body
 
-    def stored(self, body_id: int, size: int) -> SqlLargeBody:
-        """The body of a message that was read from the database; nobody holds a new one."""
+    def stored(self, body_id: int, size: int, session: int) -> SqlLargeBody:
+        """The body of a message that was read from the database, in a session; nobody holds a new one."""
         body = self._known.get(body_id)
         if body is None or body.removed:
-            body = self._known[body_id] = SqlLargeBody(self, body_id, self.path(body_id), size, 0, absent=size > 0)
+            body = self._known[body_id] = SqlLargeBody(self, session, body_id, self.path(body_id), size, 0, absent=size > 0)
+        elif session != self.session:
+            body.session = session
         return body
 
     def storing(self, body: LargeBody, session: int) -> Callable[[Connection], object]:
         """What puts the pieces of ``body`` into the database, unless they are there; run where the database is written."""
         assert isinstance(body, SqlLargeBody), "a large message's body must come from this store"
         body.stored = True
-        if body.absent or not body.size:
+        if not body.size or (body.absent and body.session == session):
             return _nothing
         self.flush()
         return partial(self._store, body, body.size, session)
@@ -123,6 +132,8 @@ class SqlBodies(LargeBodies):
         self._check()
         if connection.rows(_HAS_BODY, (session, body.body_id)):
             return
+        if body.session != session and connection.run(_COPY, (session, body.session, body.body_id)):
+            return
         for number, offset in enumerate(range(0, size, PIECE_SIZE)):
             data = self._files.read(body.path, offset, min(PIECE_SIZE, size - offset))
             connection.run(_ADD_PIECE, (session, body.body_id, number, data))
@@ -131,7 +142,7 @@ class SqlBodies(LargeBodies):
         file = self._files.open(body.path)
         try:
             for number, offset in enumerate(range(0, body.size, PIECE_SIZE)):
-                wanted = (self.session, body.body_id, number)
+                wanted = (self.session, body.session, body.body_id, number)
                 found = self._connections.read(lambda connection, wanted=wanted: connection.rows(_PIECE, wanted))  # type: ignore[misc]
                 if not found:
                     return  # its message has been removed meanwhile

@@ -1,7 +1,8 @@
 """The pages of an address in a database: rows that are counted, and read a piece at a time.
 
 A folder has no pages of its own: the rows of its messages that no queue has read are the pages.  All that an earlier broker has left are
-such rows, too, up to the place ``adopted``; later ones are marked.
+such rows, too, up to the place ``adopted``; later ones are marked.  What was inherited from other brokers comes first
+(:mod:`mqbroker.storage.sql.source`).
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from mqbroker.messaging.message.message import Message
 from mqbroker.messaging.ports import PageListener
+from mqbroker.storage.sql.source import Source
 
 if TYPE_CHECKING:
     from mqbroker.storage.sql.pager import SqlPager
@@ -18,31 +20,54 @@ if TYPE_CHECKING:
 
 
 class Share:
-    """A queue's part of a folder.
+    """A queue's part of a folder: its ``sources`` in order, those of inherited sessions before the own one.
 
     ``unread`` messages can be read, ``taken`` ones are in memory and not settled; ``durable_`` counts are those that survive a restart.
-    ``place`` is that of the last message that was read, and ``early`` are places behind it that are not read: their messages are in memory.
     """
 
-    __slots__ = ("arriving", "durable_taken", "durable_unread", "early", "place", "taken", "unread")
+    __slots__ = ("arriving", "durable_taken", "durable_unread", "sources", "taken", "unread")
 
-    def __init__(self, place: int) -> None:
-        self.place = place
+    def __init__(self, own: Source) -> None:
+        self.sources = [own]
         self.arriving = 0
         self.unread = 0
         self.durable_unread = 0
         self.taken = 0
         self.durable_taken = 0
-        self.early: set[int] = set()
+
+    @property
+    def own(self) -> Source:
+        return self.sources[-1]
+
+    @property
+    def source(self) -> Source:
+        """The one that is read next."""
+        for source in self.sources:
+            if source.unread > 0:
+                return source
+        return self.sources[-1]
 
     @property
     def left(self) -> int:
         """Messages that are not settled."""
         return self.arriving + self.unread + self.taken
 
+    def inherit(self, source: Source) -> None:
+        """Messages of another broker come behind those that came from others before, and before the own ones."""
+        self.sources.insert(len(self.sources) - 1, source)
+        self.unread += source.unread
+        self.durable_unread += source.unread
+
+    def following(self, source: Source) -> Source | None:
+        """The source behind this one."""
+        if source not in self.sources:
+            return None
+        number = self.sources.index(source) + 1
+        return self.sources[number] if number < len(self.sources) else None
+
 
 class SqlFolder:
-    """See :class:`mqbroker.messaging.ports.PageFolder`.  ``readable`` is the place up to which messages can be read."""
+    """See :class:`mqbroker.messaging.ports.PageFolder`.  ``readable`` is the place up to which own messages can be read."""
 
     def __init__(self, pager: SqlPager, address: str) -> None:
         self.address = address
@@ -87,8 +112,11 @@ class SqlFolder:
         return self._pager.reader(self, queue_id)
 
     def forget(self, queue_id: int) -> None:
-        if self.shares.pop(queue_id, None) is not None:
-            self._pager.drop_rows(self, queue_id)
+        share = self.shares.pop(queue_id, None)
+        if share is not None:
+            self._pager.drop_rows(self.address, share.sources)
+            for source in share.sources:
+                source.settled(source.unsettled)
             self.check()
 
     # --- accounts
@@ -96,7 +124,7 @@ class SqlFolder:
     def share(self, queue_id: int) -> Share:
         found = self.shares.get(queue_id)
         if found is None:
-            found = self.shares[queue_id] = Share(self._floor)
+            found = self.shares[queue_id] = Share(self._pager.own_source(self, queue_id, self._floor))
         return found
 
     def came(self, message: Message, queue_ids: Iterable[int], page_size: int) -> None:
@@ -114,25 +142,40 @@ class SqlFolder:
             return
         share.arriving -= messages
         share.unread += messages
+        share.own.unread += messages
         share.durable_unread += durable
         if self.listener is not None:
             self.listener.arrived(queue_id, messages)
 
-    def take(self, queue_id: int, durable: bool) -> None:
+    def take(self, queue_id: int, source: Source, durable: bool) -> None:
         """A queue has read one message."""
         share = self.shares[queue_id]
+        source.unread -= 1
         share.unread -= 1
         share.taken += 1
         share.durable_unread -= durable
         share.durable_taken += durable
 
-    def settled(self, queue_id: int, durable: bool) -> None:
+    def settled(self, queue_id: int, source: Source, durable: bool) -> None:
         """A queue is done with a message that it has read."""
         share = self.shares.get(queue_id)
         if share is not None:
             share.taken -= 1
             share.durable_taken -= durable
+            if source.origin is not None:
+                source.settled(1)
             self.check()
+
+    def lost(self, queue_id: int, source: Source, messages: int) -> None:
+        """So many unread messages cannot be read."""
+        share = self.shares[queue_id]
+        source.unread -= messages
+        share.unread -= messages
+        share.durable_unread -= messages
+        source.settled(messages)
+        if self.listener is not None:
+            self.listener.lost(queue_id, messages)
+        self.check()
 
     def check(self) -> None:
         """Tell when nothing is left."""

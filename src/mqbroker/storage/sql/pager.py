@@ -8,10 +8,16 @@ from typing import TYPE_CHECKING
 from mqbroker.messaging.event import Event
 from mqbroker.storage.sql.folder import SqlFolder
 from mqbroker.storage.sql.reader import Rows, SqlPageReader
+from mqbroker.storage.sql.schema import table
+from mqbroker.storage.sql.source import Source
+from mqbroker.storage.sql.texts import kept
+from mqbroker.storage.sql.work import DROP_UNNAMED_BODIES, DROP_UNREFERENCED, Work
 
 if TYPE_CHECKING:
     from mqbroker.messaging.message.message import Message
     from mqbroker.storage.sql.batch import SqlBatch
+
+_DROP_QUEUE_OF_FOLDER = table("DELETE FROM {reference} WHERE session = ? AND queue = ? AND folder = ?")
 
 
 class Arrival:
@@ -28,17 +34,18 @@ class Arrival:
 class SqlPager:
     """See :class:`mqbroker.messaging.ports.Pager`.
 
-    ``next_place`` draws a place behind all others; ``drop_rows`` removes the rows of a queue in a folder.  ``rows`` is there once the
-    store is loaded.
+    ``next_place`` draws a place behind all others; ``write`` hands work over for the next transaction.  ``rows``, and the own ``session``
+    with the last place that an earlier process has left, are there once the store is loaded.
     """
 
-    def __init__(self, next_place: Callable[[], int], drop_rows: Callable[[SqlFolder, int], object]) -> None:
+    def __init__(self, next_place: Callable[[], int], write: Callable[[Work], object]) -> None:
         self.backlog = 0
         self.drained: Event[()] = Event()
-        self.drop_rows = drop_rows
         self.last_place = 0
+        self.session = self.adopted = 0
         self.rows: Rows
         self._next_place = next_place
+        self._write = write
         self._folders: dict[str, SqlFolder] = {}
 
     def folder(self, address: str) -> SqlFolder:
@@ -50,8 +57,24 @@ class SqlPager:
     def folders(self) -> Sequence[SqlFolder]:
         return [folder for folder in self._folders.values() if folder.messages]
 
+    def own_source(self, folder: SqlFolder, queue_id: int, place: int) -> Source:
+        """The rows of a queue in the own session, behind this place."""
+        return Source(folder, self.session, queue_id, place, self.adopted)
+
     def reader(self, folder: SqlFolder, queue_id: int) -> SqlPageReader:
         return SqlPageReader(self.rows, folder, queue_id)
+
+    def drop_rows(self, address: str, sources: Sequence[Source]) -> None:
+        """A queue is gone: nothing of it stays in a folder."""
+        work = Work()
+        for source in sources:
+            whose = (source.session,)
+            work.last += [
+                (_DROP_QUEUE_OF_FOLDER, (source.session, source.queue_id, kept(address))),
+                (DROP_UNREFERENCED, whose),
+                (DROP_UNNAMED_BODIES, whose),
+            ]
+        self._write(work)
 
     def put(self, batch: SqlBatch) -> Arrival | None:
         """Put the rows of a batch's messages for pages into it.  Returns what arrives when they are durable."""

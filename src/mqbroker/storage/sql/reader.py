@@ -9,6 +9,7 @@ from mqbroker.messaging.message.large_body import LargeBody
 from mqbroker.messaging.message.message import Message
 from mqbroker.messaging.ports import PagedMessage, PagedRows, PagePlace, PageReader
 from mqbroker.messaging.queues.scheduled import scheduled_time_of
+from mqbroker.storage.sql.damage import DAMAGE, check_message
 from mqbroker.storage.sql.rows import PIECE_ROWS, PageRow, Piece
 from mqbroker.storage.sql.schema import table
 from mqbroker.storage.sql.texts import given
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from mqbroker.storage.sql.bodies import SqlBodies
     from mqbroker.storage.sql.folder import Share, SqlFolder
     from mqbroker.storage.sql.rows import RowsRead
+    from mqbroker.storage.sql.source import Source
 
 _REMOVE_RANGE = (
     "DELETE FROM {reference} WHERE session = ? AND queue = ? AND folder = ? AND place > ? AND place <= ? AND (paged = 1 OR place <= ?)"
@@ -43,46 +45,59 @@ class Passage(NamedTuple):
 
 
 class Rows:
-    """What readers and scans of all folders share."""
+    """What readers and scans of all folders share.  ``damaged`` sets a row aside that cannot be decoded."""
 
-    def __init__(self, session: int, adopted: int, read: RowsRead, bodies: SqlBodies) -> None:
-        self.session = session
-        self.adopted = adopted
+    def __init__(self, read: RowsRead, bodies: SqlBodies, damaged: Callable[[Source, PageRow, Exception], object]) -> None:
         self.read = read
         self.bodies = bodies
+        self.damaged = damaged
 
-    def message(self, folder: SqlFolder, row: PageRow) -> PagedMessage:
-        body = None if row.body is None else self.bodies.stored(row.body, row.body_size or 0)
-        address = folder.address if row.address is None else given(row.address)
+    def message(self, source: Source, row: PageRow) -> PagedMessage:
+        """Raises one of :data:`mqbroker.storage.sql.damage.DAMAGE`."""
+        body = None if row.body is None else self.bodies.stored(row.body, row.body_size or 0, source.session)
+        address = source.folder.address if row.address is None else given(row.address)
         message = Message.read(bytes(row.buffer), row.headers, address, body)
-        message.store_state = PagePlace(folder, row.place)
+        if source.origin is not None:
+            check_message(message)
+        message.store_state = PagePlace(source, row.place)
         return PagedMessage(message, row.deliveries, None if row.due < 0 else row.due)
 
-    def removal(self, folder: SqlFolder, queue_id: int, after: int, until: int, kept: set[int]) -> list[tuple[str, tuple[object, ...]]]:
-        """Statements that settle a range, but for the places in ``kept``."""
+    @staticmethod
+    def piece(source: Source, after: int) -> Piece:
+        """What a reader of this source reads next."""
+        adopted, durable = source.adopted, int(source.origin is not None)
+        return Piece(source.session, source.queue_id, source.folder.address, after, source.readable, adopted, durable)
+
+    @staticmethod
+    def removal(source: Source, until: int, kept: set[int]) -> list[tuple[str, tuple[object, ...]]]:
+        """Statements that settle what was not read up to a place, but for the places in ``kept``."""
         statement = _REMOVE_RANGE
         if kept:
             statement += f" AND place NOT IN ({', '.join(str(place) for place in sorted(kept))})"
-        name = kept_text(folder.address)
+        name, session, after = kept_text(source.folder.address), source.session, source.place
         return [
-            (table(statement), (self.session, queue_id, name, after, until, self.adopted)),
-            (_REMOVE_UNREFERENCED_RANGE, (self.session, name, after, until)),
-            (_REMOVE_UNNAMED_BODIES, (self.session,)),
+            (table(statement), (session, source.queue_id, name, after, until, source.adopted)),
+            (_REMOVE_UNREFERENCED_RANGE, (session, name, after, until)),
+            (_REMOVE_UNNAMED_BODIES, (session,)),
         ]
 
 
 class SqlPageReader:
-    """See :class:`mqbroker.messaging.ports.PageReader`."""
+    """See :class:`mqbroker.messaging.ports.PageReader`.
 
-    __slots__ = ("_folder", "_greatest", "_looks", "_queue_id", "_rows", "_share", "place")
+    Each source knows how far it was read; a reader that only looks has a place of its own, in the source that it has come to, and begins
+    ``at`` one.
+    """
 
-    def __init__(self, rows: Rows, folder: SqlFolder, queue_id: int, looks: bool = False) -> None:
+    __slots__ = ("_folder", "_greatest", "_place", "_queue_id", "_rows", "_share", "_source")
+
+    def __init__(self, rows: Rows, folder: SqlFolder, queue_id: int, at: tuple[Source | None, int] = (None, 0)) -> None:
         self._rows = rows
         self._folder = folder
         self._queue_id = queue_id
-        self._looks = looks
         self._share: Share = folder.share(queue_id)
-        self.place = self._share.place
+        self._source, self._place = at
+        """Where a look is; None = this reader takes what it reads."""
         self._greatest = 0
         """The greatest message id before this place, as far as :meth:`unread_until` has passed messages."""
 
@@ -90,136 +105,210 @@ class SqlPageReader:
         share = self._share
         if share.unread <= 0:
             return None
-        found = self._rows.read.piece(self._piece())
-        if not found:
+        if self._source is not None:
+            return self._look_on(self._source)
+        source = share.source
+        found = self._rows.read.piece(self._rows.piece(source, source.place))
+        if not found and source.origin is None:
             return None
-        self.place = found[-1].place
-        messages = [self._rows.message(self._folder, row) for row in found if row.place not in share.early]
-        if not self._looks:
-            by_place = {row.place: row.durable for row in found}
-            for entry in messages:
-                self._take(entry.message, by_place[_place_of(entry.message)])
-            share.place = self.place
-            share.early = {place for place in share.early if place > self.place}
-            if share.unread > 0 and len(found) == PIECE_ROWS:
-                self._rows.read.ask(self._piece())
+        messages = []
+        durable = []
+        damaged: list[tuple[PageRow, Exception]] = []
+        for row in found:
+            if row.place not in source.early:
+                try:
+                    messages.append(self._rows.message(source, row))
+                    durable.append(row.durable)
+                except DAMAGE as error:
+                    damaged.append((row, error))
+        for entry, outlives in zip(messages, durable, strict=True):
+            self._take(source, entry.message, outlives)
+        if found:
+            source.place = found[-1].place
+        source.early = {place for place in source.early if place > source.place}
+        self._leave_out(source, damaged, len(found) < PIECE_ROWS)
+        if share.unread > 0 and (len(found) == PIECE_ROWS or source.origin is not None):
+            following = share.source
+            self._rows.read.ask(self._rows.piece(following, following.place))
         return messages
 
     def look(self, other: PageReader | None = None) -> SqlPageReader:
-        if isinstance(other, SqlPageReader) and other.place >= self.place:
+        source, place = self._at()
+        if isinstance(other, SqlPageReader) and other._is_at_least(source, place):
             return other
-        reader = SqlPageReader(self._rows, self._folder, self._queue_id, looks=True)
-        reader.place = self.place
-        return reader
+        return SqlPageReader(self._rows, self._folder, self._queue_id, (source, place))
 
     def scan(self) -> SqlPageScan:
-        return SqlPageScan(self._rows, self._folder, self._queue_id, self.place, self._greatest)
+        return SqlPageScan(self._rows, self._share, *self._at(), self._greatest)
 
     def take(self, message: Message) -> None:
-        place = _place_of(message)
-        self._share.early.add(place)
-        self._take(message, message.durable)
+        source, place = _where(message)
+        source.early.add(place)
+        self._take(source, message, message.durable)
 
     def passed(self, place: PagePlace) -> bool:
-        return place.page is self._folder and place.index <= self.place
+        source: Source = place.page
+        if source.folder is not self._folder:
+            return False
+        if self._source is None:
+            return place.index <= source.place
+        return self._is_at_least(source, place.index)
 
     def unread(self) -> Passage:
         """Everything that can be read and was not."""
-        folder, share = self._folder, self._share
-        until, messages = folder.readable, share.unread
-        if not messages:
+        share = self._share
+        if not share.unread:
             return Passage(0, False, [], [], _nothing)
+        ends = [(source, source.readable, source.unread) for source in share.sources if source.unread]
+        statements = [each for source, until, _ in ends for each in self._rows.removal(source, until, source.early)]
 
         def go_on() -> None:
-            self._go_to(until, messages, share.durable_unread)
+            for source, until, messages in ends:
+                self._go_to(source, until, messages)
+            share.durable_unread = 0
+            self._folder.check()
 
-        return Passage(messages, False, [], self._rows.removal(folder, self._queue_id, self.place, until, share.early), go_on)
+        return Passage(share.unread, False, [], statements, go_on)
 
     def unread_until(self, key: int) -> Passage:
         """As :meth:`unread` for what a scan gives up to ``key``, and for one piece."""
         share = self._share
         if share.unread <= 0:
             return Passage(0, False, [], [], _nothing)
-        found = self._rows.read.piece(self._piece())
+        source = share.source
+        found = self._rows.read.piece(self._rows.piece(source, source.place))
         passed: list[PageRow] = []
+        damaged: list[tuple[PageRow, Exception]] = []
         greatest = reached = self._greatest
-        more = len(found) == PIECE_ROWS
-        until = self.place
+        more = len(found) == PIECE_ROWS or source is not share.own
+        until = source.place
         for row in found:
-            if row.place not in share.early:
-                greatest = max(greatest, Message.read(bytes(row.buffer), row.headers).message_id)
-                if greatest > key:
-                    more = False
-                    break
-                reached = greatest
-                passed.append(row)
+            if row.place not in source.early:
+                try:
+                    greatest = max(greatest, self._rows.message(source, row).message.message_id)
+                except DAMAGE as error:
+                    damaged.append((row, error))
+                else:
+                    if greatest > key:
+                        more = False
+                        break
+                    reached = greatest
+                    passed.append(row)
             until = row.place
-        if until == self.place:
-            return Passage(0, False, [], [], _nothing)
-        taken = [self._rows.message(self._folder, row) for row in passed if _is_scheduled(row)]
-        kept = share.early | {_place_of(entry.message) for entry in taken}
+        taken = [self._rows.message(source, row) for row in passed if _is_scheduled(row)]
+        kept = source.early | {_where(entry.message)[1] for entry in taken} | {row.place for row, _ in damaged}
         messages = len(passed) - len(taken)
         durable = sum(row.durable for row in passed if not _is_scheduled(row))
 
         def go_on() -> None:
             for entry in taken:
                 self.take(entry.message)
-            self._go_to(until, messages, durable)
+            self._go_to(source, until, messages)
+            share.durable_unread -= durable
             self._greatest = max(self._greatest, reached)
+            self._leave_out(source, damaged, len(found) < PIECE_ROWS and until >= (found[-1].place if found else 0))
+            self._folder.check()
 
-        return Passage(messages, more, taken, self._rows.removal(self._folder, self._queue_id, self.place, until, kept), go_on)
+        if until == source.place and (found or source.origin is None):
+            return Passage(0, False, [], [], _nothing)
+        return Passage(messages, more, taken, self._rows.removal(source, until, kept) if found else [], go_on)
 
-    def _piece(self) -> Piece:
-        return Piece(self._queue_id, self._folder.address, self.place, self._folder.readable)
+    def _at(self) -> tuple[Source, int]:
+        if self._source is not None:
+            return self._source, self._place
+        source = self._share.source
+        return source, source.place
 
-    def _go_to(self, place: int, messages: int, durable: int) -> None:
-        share = self._share
-        self.place = share.place = place
-        share.unread -= messages
-        share.durable_unread -= durable
-        share.early = {each for each in share.early if each > place}
-        self._folder.check()
+    def _is_at_least(self, source: Source, place: int) -> bool:
+        """Is this place before the reader, or its own?"""
+        own, reached = self._at()
+        sources = self._share.sources
+        if own is source or own not in sources or source not in sources:
+            return reached >= place
+        return sources.index(own) > sources.index(source)
 
-    def _take(self, message: Message, durable: int) -> None:
+    def _look_on(self, source: Source) -> list[PagedMessage] | None:
+        found = self._rows.read.piece(self._rows.piece(source, self._place))
+        while not found:
+            following = self._share.following(source)
+            if following is None:
+                return None
+            self._source, self._place = source, _ = following, following.place
+            found = self._rows.read.piece(self._rows.piece(source, self._place))
+        self._place = found[-1].place
+        return [entry for _, entry in self._rows_of(source, found)]
+
+    def _rows_of(self, source: Source, found: list[PageRow]) -> list[tuple[PageRow, PagedMessage]]:
+        """Those that can be read, with their messages."""
+        entries = []
+        for row in found:
+            if row.place not in source.early:
+                try:
+                    entries.append((row, self._rows.message(source, row)))
+                except DAMAGE:
+                    continue
+        return entries
+
+    def _leave_out(self, source: Source, damaged: list[tuple[PageRow, Exception]], last: bool) -> None:
+        """Rows cannot be read; behind the ``last`` ones of an inherited session none are left, however many were counted."""
+        for row, error in damaged:
+            self._rows.damaged(source, row, error)
+        missing = source.unread if last and source.origin is not None else len(damaged)
+        if missing:
+            self._folder.lost(self._queue_id, source, missing)
+
+    def _go_to(self, source: Source, place: int, messages: int) -> None:
+        source.place = place
+        source.unread -= messages
+        self._share.unread -= messages
+        source.early = {each for each in source.early if each > place}
+        source.settled(messages)
+
+    def _take(self, source: Source, message: Message, durable: int) -> None:
         if message.large is not None and not message.references:
             message.large.hold()
-        self._folder.take(self._queue_id, bool(durable))
+        self._folder.take(self._queue_id, source, bool(durable))
 
 
 class SqlPageScan:
     """See :class:`mqbroker.messaging.ports.PageScan`."""
 
-    __slots__ = ("_folder", "_greatest", "_place", "_queue_id", "_rows", "_share")
+    __slots__ = ("_greatest", "_place", "_rows", "_share", "_source")
 
-    def __init__(self, rows: Rows, folder: SqlFolder, queue_id: int, place: int, greatest: int) -> None:
+    def __init__(self, rows: Rows, share: Share, source: Source, place: int, greatest: int) -> None:
         self._rows = rows
-        self._folder = folder
-        self._queue_id = queue_id
-        self._share = folder.share(queue_id)
+        self._share = share
+        self._source = source
         self._place = place
         self._greatest = greatest
 
     def copy(self) -> SqlPageScan:
-        return SqlPageScan(self._rows, self._folder, self._queue_id, self._place, self._greatest)
+        return SqlPageScan(self._rows, self._share, self._source, self._place, self._greatest)
 
     def read(self, after: int = 0) -> PagedRows | None:
-        folder = self._folder
-        if self._place >= folder.readable:
-            return None
-        found = self._rows.read.piece(Piece(self._queue_id, folder.address, self._place, folder.readable))
-        if not found:
-            return None
+        found: list[PageRow] = []
+        while not found:
+            if self._place < self._source.readable:
+                found = self._rows.read.piece(self._rows.piece(self._source, self._place))
+            if not found:
+                following = self._share.following(self._source)
+                if following is None:
+                    return None
+                self._source, self._place = following, following.place
         self._place = found[-1].place
         rows = PagedRows([], [], [], {}, {}, {})
         for row in found:
-            if row.place not in self._share.early:
+            if row.place not in self._source.early:
                 self._add(rows, row)
         return rows
 
     def _add(self, rows: PagedRows, row: PageRow) -> None:
         buffer = bytes(row.buffer)
         number = len(rows.ids)
-        identity = Message.read(buffer, row.headers).message_id
+        try:
+            identity = Message.read(buffer, row.headers).message_id
+        except DAMAGE:
+            return
         self._greatest = max(self._greatest, identity)
         rows.keys.append(self._greatest)
         rows.ids.append(identity)
@@ -227,20 +316,21 @@ class SqlPageScan:
         if row.deliveries:
             rows.counts[number] = row.deliveries
         if row.body is not None:
-            body: LargeBody = self._rows.bodies.stored(row.body, row.body_size or 0)
+            body: LargeBody = self._rows.bodies.stored(row.body, row.body_size or 0, self._source.session)
             rows.bodies[number] = body
         if _is_scheduled(row):
-            rows.scheduled[number] = (PagePlace(self._folder, row.place), row.due)
+            rows.scheduled[number] = (PagePlace(self._source, row.place), row.due)
 
 
 def _is_scheduled(row: PageRow) -> bool:
     return row.due > 0 or (row.due < 0 and bool(scheduled_time_of(Message.read(bytes(row.buffer), row.headers))))
 
 
-def _place_of(message: Message) -> int:
+def _where(message: Message) -> tuple[Source, int]:
     state = message.store_state
     assert isinstance(state, PagePlace)
-    return state.index
+    source: Source = state.page
+    return source, state.index
 
 
 def _nothing() -> None: ...

@@ -23,7 +23,7 @@ _PIECE = table(
     "SELECT r.place, m.headers, m.buffer, m.address, m.body, m.body_size, r.deliveries, r.due, r.durable "
     "FROM {reference} r JOIN {message} m ON m.session = r.session AND m.place = r.place "
     "WHERE r.session = ? AND r.queue = ? AND r.folder = ? AND r.place > ? AND r.place <= ? AND (r.paged = 1 OR r.place <= ?) "
-    "AND m.branch = 0 ORDER BY r.place LIMIT ?"
+    "AND r.durable >= ? AND m.branch = 0 ORDER BY r.place LIMIT ?"
 )
 
 
@@ -42,12 +42,18 @@ class PageRow(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """Which rows are wanted: those of a queue in a folder behind ``after``, up to ``readable``."""
+    """Which rows are wanted: those of a queue in a folder behind ``after``, up to ``readable``.
 
+    ``adopted`` as in :class:`mqbroker.storage.sql.source.Source`; ``durable``: 1 = only those that survive a restart.
+    """
+
+    session: int
     queue_id: int
     folder: str
     after: int
     readable: int
+    adopted: int
+    durable: int = 0
 
 
 class RowsRead:
@@ -58,8 +64,6 @@ class RowsRead:
 
     def __init__(
         self,
-        session: int,
-        adopted: int,
         connections: Connections,
         reading: DiskWriter,
         call_later: Callable[..., object],
@@ -67,8 +71,6 @@ class RowsRead:
         pause: float,
     ) -> None:
         self.late = False
-        self._session = session
-        self._adopted = adopted
         self._connections = connections
         self._reading = reading
         self._call_later = call_later
@@ -131,5 +133,6 @@ class RowsRead:
             self._submit(piece)
 
     def _read(self, piece: Piece) -> list[PageRow]:
-        parameters = (self._session, piece.queue_id, kept(piece.folder), piece.after, piece.readable, self._adopted, PIECE_ROWS)
+        session, queue_id, folder, after, readable, adopted, durable = piece
+        parameters = (session, queue_id, kept(folder), after, readable, adopted, durable, PIECE_ROWS)
         return [PageRow(*row) for row in self._connections.read(lambda connection: connection.rows(_PIECE, parameters))]

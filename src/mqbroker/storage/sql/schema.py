@@ -4,10 +4,12 @@
 version                the version of the tables
 ids                    the next number that nobody has drawn
 session                a broker's data: the broker ('' = it has no id) and the process that own them now, the epoch of that ownership,
-                       and the number of its last transaction; of several sessions of a broker one is current (1)
+                       and the number of its last transaction; of several sessions of a broker one is current (1), the others
+                       were taken from other brokers, in this order
 address, queue         definitions, as the records of the bindings have them (JSON)
 setting                what management has set
-message                a message: its bytes, its place in the order, the folder of pages it belongs to, its branch (0 = it counts)
+message                a message: its bytes, its place in the order, its id (NULL = the place), the folder of pages it belongs to, its
+                       branch (0 = it counts)
 reference              a message on a queue: deliveries, the time of delivery (-1 = the message's own), whether it survives a restart
 body                   the bodies of large messages, in pieces
 duplicate, branch      duplicate ids and prepared branches
@@ -17,7 +19,8 @@ cluster                the record as a whole: generation ('' = it is empty), las
 member                 the brokers of a cluster that find each other here: place, and when they were last there (ms since 1970)
 =====================  ================================================================================================================
 
-``place`` orders the messages of a session, and names a message in other tables.
+``place`` orders the messages of a session, and names a message in other tables.  Rows with a negative session are damaged, and set aside
+(:mod:`mqbroker.storage.sql.damage`).
 """
 
 from __future__ import annotations
@@ -32,12 +35,13 @@ _TABLES = (
     "version (version {number} NOT NULL)",
     "ids (next_id {number} NOT NULL)",
     "session (session {number} NOT NULL PRIMARY KEY, node_id TEXT NOT NULL, broker TEXT NOT NULL, current {number} NOT NULL, "
-    "owner TEXT NOT NULL, epoch {number} NOT NULL, batch {number} NOT NULL)",
+    "taken {number} NOT NULL, owner TEXT NOT NULL, epoch {number} NOT NULL, batch {number} NOT NULL)",
     "address (session {number} NOT NULL, id {number} NOT NULL, value TEXT NOT NULL, PRIMARY KEY (session, id))",
     "queue (session {number} NOT NULL, id {number} NOT NULL, value TEXT NOT NULL, PRIMARY KEY (session, id))",
     "setting (session {number} NOT NULL, kind TEXT NOT NULL, name TEXT NOT NULL, value TEXT NOT NULL, PRIMARY KEY (session, kind, name))",
-    "message (session {number} NOT NULL, place {number} NOT NULL, folder TEXT NOT NULL, address TEXT, headers {number} NOT NULL, "
-    "buffer {binary} NOT NULL, durable {number} NOT NULL, branch {number} NOT NULL, body {number}, body_size {number}, "
+    "message (session {number} NOT NULL, place {number} NOT NULL, id {number}, folder TEXT NOT NULL, address TEXT, "
+    "headers {number} NOT NULL, buffer {binary} NOT NULL, durable {number} NOT NULL, "
+    "branch {number} NOT NULL, body {number}, body_size {number}, "
     "PRIMARY KEY (session, place))",
     "reference (session {number} NOT NULL, queue {number} NOT NULL, place {number} NOT NULL, folder TEXT NOT NULL, "
     "paged {number} NOT NULL, durable {number} NOT NULL, deliveries {number} NOT NULL, due {number} NOT NULL, "

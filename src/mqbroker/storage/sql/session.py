@@ -85,21 +85,20 @@ def take(connection: Connection, node_id: str, owner: str, broker: str = "") -> 
             )
             if changed != 1:
                 raise FencedError(f"another broker has taken the data of node {node_id} at the same time")
+        elif is_known(connection, node_id):
+            raise FencedError(f"another broker has taken the data of node {node_id}")
         else:
             number, epoch = draw_ids(connection, 1), 1
-            connection.run(
-                table("INSERT INTO {session} (session, node_id, broker, current, owner, epoch, batch) VALUES (?, ?, ?, 1, ?, ?, 0)"),
-                (number, node_id, broker, owner, epoch),
-            )
+            columns = "session, node_id, broker, current, taken, owner, epoch, batch"
+            values = number, node_id, broker, owner, epoch
+            connection.run(table(f"INSERT INTO {{session}} ({columns}) VALUES (?, ?, ?, 1, 0, ?, ?, 0)"), values)
         connection.run(table("UPDATE {session} SET owner = ?, epoch = epoch + 1 WHERE broker = ? AND current = 0"), (owner, broker))
     return StoreSession(number, node_id, owner, epoch)
 
 
 def inherited(connection: Connection, own: StoreSession, broker: str) -> list[StoreSession]:
-    """The sessions of other brokers whose data are this one's now, oldest first; ``own`` is its current one."""
-    statement = table(
-        "SELECT session, node_id, owner, epoch FROM {session} WHERE broker = ? AND current = 0 AND owner = ? ORDER BY session"
-    )
+    """The sessions of other brokers whose data are this one's now, in the order of their messages; ``own`` is its current one."""
+    statement = table("SELECT session, node_id, owner, epoch FROM {session} WHERE broker = ? AND current = 0 AND owner = ? ORDER BY taken")
     return [StoreSession(*row) for row in connection.rows(statement, (broker, own.owner))]
 
 
@@ -123,14 +122,15 @@ def settings_of(connection: Connection, sessions: Iterable[StoreSession], kind: 
 def switch(connection: Connection, target: str, taker: str, owner: str) -> list[StoreSession]:
     """Make every session of the broker ``target`` one of ``taker``, whose process is ``owner``; within a transaction of the caller.
 
-    Waits for a transaction of the target that is under way; whatever it tries later changes nothing.  Returns the sessions, oldest first:
-    none where somebody else has taken them.
+    Waits for a transaction of the target that is under way; whatever it tries later changes nothing.  Returns the sessions, in the order of
+    their messages: what the target had inherited comes before its own.  None are left where somebody else has taken them.
     """
     statement = table(
-        "UPDATE {session} SET broker = ?, current = 0, owner = ?, epoch = epoch + 1 WHERE broker = ? "
-        "RETURNING session, node_id, owner, epoch"
+        "UPDATE {session} SET broker = ?, owner = ?, epoch = epoch + 1, taken = CASE WHEN current = 1 THEN ? ELSE taken END, current = 0 "
+        "WHERE broker = ? RETURNING taken, session, node_id, owner, epoch"
     )
-    return [StoreSession(*row) for row in sorted(connection.rows(statement, (taker, owner, target)))]
+    rows = connection.rows(statement, (taker, owner, draw_ids(connection, 1), target))
+    return [StoreSession(*row) for _, *row in sorted(rows)]
 
 
 def draw_ids(connection: Connection, count: int) -> int:

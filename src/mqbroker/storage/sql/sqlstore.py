@@ -18,24 +18,22 @@ from mqbroker.storage.disk.diskwriter import DiskWriter, Step, run_steps
 from mqbroker.storage.disk.filesystem import FileSystem
 from mqbroker.storage.disk.nodelock import new_node_id
 from mqbroker.storage.sql import schema, session
-from mqbroker.storage.sql.adoption import adopt
-from mqbroker.storage.sql.batch import DROP_UNNAMED_BODIES, DROP_UNREFERENCED, SqlBatch
+from mqbroker.storage.sql.adoption import drop_transient, read_sessions
+from mqbroker.storage.sql.batch import SqlBatch
 from mqbroker.storage.sql.bodies import SqlBodies, SqlLargeBody
 from mqbroker.storage.sql.connections import Connections
 from mqbroker.storage.sql.database import Connection, Database, DatabaseAwayError, DatabaseError, transaction
-from mqbroker.storage.sql.folder import SqlFolder
+from mqbroker.storage.sql.inheritance import own_state
+from mqbroker.storage.sql.inheriting import Done, Inheriting
 from mqbroker.storage.sql.pager import SqlPager
 from mqbroker.storage.sql.reader import Rows
 from mqbroker.storage.sql.rows import RowsRead
 from mqbroker.storage.sql.session import ID_BLOCK, StoreSession
-from mqbroker.storage.sql.texts import kept
 from mqbroker.storage.sql.work import Work
 from mqbroker.storage.tickets import Tickets
 
 PAUSE = 0.5
 """Seconds until a database that is away is asked again."""
-
-_DROP_QUEUE_OF_FOLDER = schema.table("DELETE FROM {reference} WHERE session = ? AND queue = ? AND folder = ?")
 
 
 class SqlStore(Tickets):
@@ -75,7 +73,7 @@ class SqlStore(Tickets):
         self._entropy = entropy
         self._make_directory = partial(file_system.make_directory, bodies_directory)
         self._connections = Connections(database)
-        self.pager: SqlPager | None = SqlPager(self.next_id, self._drop_rows)
+        self.pager: SqlPager | None = (pager := SqlPager(self.next_id, self._hand_over))
         self._bodies = SqlBodies(
             file_system,
             bodies_directory,
@@ -86,6 +84,9 @@ class SqlStore(Tickets):
             lambda function: self.when_synced(self.last, function),
             self.fail,
             PAUSE,
+        )
+        self._inheriting = Inheriting(
+            pager, self._bodies, self._connections, reading, clock.call_later, self._hand_over, self._begin_ids, PAUSE
         )
         self._reads: RowsRead | None = None
         self._session: StoreSession
@@ -156,17 +157,31 @@ class SqlStore(Tickets):
         self._ids_end = self._next_id + ID_BLOCK
         self._bodies.session = own.number
         self._bodies.remove_orphans(())
-        adopted = self._next_id - 1
-        self._reads = RowsRead(own.number, adopted, self._connections, self._reading, self._clock.call_later, self.fail, PAUSE)
+        self._reads = RowsRead(self._connections, self._reading, self._clock.call_later, self.fail, PAUSE)
         pager = self.pager
         assert pager is not None
-        pager.last_place = adopted
-        pager.rows = Rows(own.number, adopted, self._reads, self._bodies)
-        recovered = adopt(connection, own.number, adopted, pager, self._bodies)
+        pager.session, pager.adopted = own.number, self._next_id - 1
+        pager.last_place = pager.adopted
+        pager.rows = Rows(self._reads, self._bodies, self._inheriting.damaged_row)
+        numbers = [own.number, *(each.number for each in session.inherited(connection, own, self._broker_id))]
+        drop_transient(connection, numbers)
+        state, *others = read_sessions(connection, numbers)
+        recovered = own_state(state, pager, self._bodies)
+        recovered.inherited = self._inheriting.found(others)
+        self._inheriting.set_aside(state.damaged)
         self._claim.activated()
         self._loaded = True
         self._log.info("messages are kept in the database {name}, in epoch {epoch}", name=self._database.name, epoch=own.epoch)
         return recovered
+
+    def inherit(self, sessions: Sequence[StoreSession], done: Done) -> None:
+        """Take over what :func:`mqbroker.storage.sql.session.switch` has given to this broker, which goes on serving.
+
+        ``done`` is called within a turn, with what came, or with a DatabaseError; not before a database that is away has come back, and
+        never after the end of the store.  Ids that are drawn from then on are greater than all that came.  The next start of this broker
+        does the same with what it finds.
+        """
+        self._inheriting.inherit(sessions, self._turn, done)
 
     def write_at_end_of(self, turn: WritingTurn) -> None:
         """From now on write the work of each turn at its end; pages and bodies are read in another thread from the next turn on."""
@@ -204,7 +219,7 @@ class SqlStore(Tickets):
         return number
 
     def begin(self) -> SqlBatch:
-        return SqlBatch(self._session.number, self._bodies)
+        return SqlBatch(self._session.number, self._bodies, self._inheriting.origins)
 
     def commit(self, batch: StoreBatch) -> int:
         own: SqlBatch = batch  # type: ignore[assignment]
@@ -300,22 +315,21 @@ class SqlStore(Tickets):
         if self._reads is not None and not self._closed:
             self._reads.late = True
 
-    def _drop_rows(self, folder: SqlFolder, queue_id: int) -> None:
-        """A queue is gone: nothing of it stays in a folder."""
+    def _hand_over(self, work: Work) -> None:
+        """Work of the store itself goes with the next transaction."""
         if self._closed:
             return
-        number = self._session.number
-        work = Work()
-        work.last = [
-            (_DROP_QUEUE_OF_FOLDER, (number, queue_id, kept(folder.address))),
-            (DROP_UNREFERENCED, (number,)),
-            (DROP_UNNAMED_BODIES, (number,)),
-        ]
         self.last += 1
         self._gathered.join(work)
         self._schedule()
 
     # --- ids
+
+    def _begin_ids(self, first: int) -> None:
+        """Go on with a block that was drawn just now; nothing is given of one that was drawn before."""
+        self._next_id, self._ids_end = first, first + ID_BLOCK
+        if self._block is not None and self._block[0] < first:
+            self._block = None
 
     def _next_block(self) -> int:
         """The block is used up: go on with the next one, which is drawn here and now if it has not come yet."""
@@ -360,6 +374,7 @@ class SqlStore(Tickets):
     def close(self) -> None:
         super().close()
         self._bodies.close()
+        self._inheriting.close()
         if self._reads is not None:
             self._reads.close()
         if self._unsubscribe is not None:

@@ -14,8 +14,8 @@ from mqbroker.storage.sql.schema import table
 Parameters = tuple[object, ...]
 
 ADD_MESSAGE = table(
-    "INSERT INTO {message} (session, place, folder, address, headers, buffer, durable, branch, body, body_size) "
-    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    "INSERT INTO {message} (session, place, id, folder, address, headers, buffer, durable, branch, body, body_size) "
+    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
 ADD_REFERENCE = table(
     "INSERT INTO {reference} (session, queue, place, folder, paged, durable, deliveries, due) VALUES (?, ?, ?, ?, ?, ?, 0, -1)"
@@ -33,6 +33,15 @@ REMOVE_DUPLICATE = table("DELETE FROM {duplicate} WHERE session = ? AND record =
 REMOVE_BODY = table(
     "DELETE FROM {body} WHERE session = ? AND body = ? "
     "AND NOT EXISTS (SELECT 1 FROM {message} m WHERE m.session = {body}.session AND m.body = {body}.body)"
+)
+
+DROP_UNREFERENCED = table(
+    "DELETE FROM {message} WHERE session = ? AND NOT EXISTS "
+    "(SELECT 1 FROM {reference} r WHERE r.session = {message}.session AND r.place = {message}.place)"
+)
+DROP_UNNAMED_BODIES = table(
+    "DELETE FROM {body} WHERE session = ? AND NOT EXISTS "
+    "(SELECT 1 FROM {message} m WHERE m.session = {body}.session AND m.body = {body}.body)"
 )
 
 _PHASES = (

@@ -21,10 +21,14 @@ class Heard:
 
     def __init__(self) -> None:
         self.arrivals: list[tuple[int, int]] = []
+        self.losses: list[tuple[int, int]] = []
         self.ends = 0
 
     def arrived(self, queue_id: int, messages: int) -> None:
         self.arrivals.append((queue_id, messages))
+
+    def lost(self, queue_id: int, messages: int) -> None:
+        self.losses.append((queue_id, messages))
 
     def emptied(self) -> None:
         self.ends += 1

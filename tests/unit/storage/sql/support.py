@@ -85,7 +85,7 @@ class SqlRig:
     """``add_cleanup`` is that of a test: the folder of the database goes at its end.
 
     ``late``: pages and bodies are read in another thread.  ``chance``: how often a connection breaks, at each of its operations.
-    ``database``: an empty one; None = a new file of SQLite.
+    ``database``: an empty one, or that of other brokers; None = a new file of SQLite.  ``broker_id``: as :class:`SqlStore` takes it.
     """
 
     def __init__(
@@ -96,9 +96,11 @@ class SqlRig:
         late: bool = False,
         chance: float = 0.0,
         database: Database | None = None,
+        broker_id: str = "",
     ) -> None:
         folder = tempfile.TemporaryDirectory(prefix="mqbroker-sql-")
         add_cleanup(folder.cleanup)
+        self.broker_id = broker_id
         self.rng = random.Random(seed)
         self.path = Path(folder.name) / "store.db"
         whole = database or SqliteDatabase(str(self.path))
@@ -126,6 +128,7 @@ class SqlRig:
             self.rng.randbytes,
             OwnFolder(self.disk, LARGE),
             self.failures.append,
+            self.broker_id,
         )
         return self.store
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from unittest import TestCase
 
-from mqbroker.messaging.ports import PagePlace
-from mqbroker.storage.sql.batch import Kept, place_of
+from mqbroker.storage.sql.batch import Kept
 from tests.unit.storage.sql.support import SqlRig
 from tests.unit.storage.support import make_message
 
@@ -24,14 +23,6 @@ class BatchTests(TestCase):
         state = message.store_state
         assert isinstance(state, Kept)
         self.assertEqual((state.place, state.single), (message.message_id, True))
-
-    def test_the_place_of_a_message(self) -> None:
-        message = make_message(self.rig.store)
-        self.assertEqual(place_of(message), message.message_id)
-        message.store_state = Kept(7, False)
-        self.assertEqual(place_of(message), 7)
-        message.store_state = PagePlace(None, 9)
-        self.assertEqual(place_of(message), 9)
 
     def test_a_message_without_a_queue_is_not_stored(self) -> None:
         batch = self.rig.store.begin()

@@ -75,7 +75,7 @@ class BodyTests(TestCase):
         first.release()
         self.rig.clock.run_due()
         assert self.rig.store.pager is not None
-        second = self.rig.store.pager.rows.bodies.stored(first.body_id, first.size)
+        second = self.rig.store.pager.rows.bodies.stored(first.body_id, first.size, first.session)
         second.hold()
         self.assertIsNot(first, second)
         came: list[bytes] = []
@@ -108,7 +108,7 @@ class BodyTests(TestCase):
         self.rig.kill()
         pager = self.rig.store.pager
         assert pager is not None
-        rows = self.rig.ask("SELECT body, body_size FROM mqbroker_message")
+        rows = self.rig.ask("SELECT body, body_size, session FROM mqbroker_message")
         return pager.rows.bodies.stored(*rows[0])  # type: ignore[arg-type]
 
     def test_two_messages_share_a_body(self) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from unittest import TestCase
+from unittest import TestCase, mock
 
+from mqbroker.process import sqlite
 from mqbroker.storage.errors import FencedError
 from mqbroker.storage.sql import schema, session
-from mqbroker.storage.sql.database import transaction
+from mqbroker.storage.sql.database import DatabaseAwayError, transaction
 from tests.unit.storage.sql.support import SqlRig
 
 NODE, OTHER, THIRD = (f"00000000-0000-0000-0000-00000000000{number}" for number in (1, 2, 3))
@@ -96,6 +97,43 @@ class SessionTests(TestCase):
         again = session.take(self.connection, THIRD, "one again", "b1")
         self.assertNotEqual(again.number, first.number)
         self.assertEqual(session.inherited(self.connection, again, "b1"), [])
+
+    def test_a_switch_and_a_transaction_of_the_target_wait_for_each_other(self) -> None:
+        """On SQLite, which has one writer; the database counts as away when the other one takes too long."""
+        first = session.take(self.connection, NODE, "one", "b1")
+        with mock.patch.object(sqlite, "BUSY_SECONDS", 0.0):
+            other = self.rig.database.connect()
+        self.addCleanup(other.close)
+        self.connection.begin()
+        first.write(self.connection, 1)
+        with self.assertRaises(DatabaseAwayError), transaction(other):
+            session.switch(other, "b1", "b2", "two")
+        self.connection.commit()
+        other.begin()
+        [taken] = session.switch(other, "b1", "b2", "two")
+        self.connection.run("PRAGMA busy_timeout = 0")
+        with self.assertRaises(DatabaseAwayError), transaction(self.connection):
+            first.write(self.connection, 2)
+        other.commit()
+        self.assertEqual(taken.number, first.number)
+        with self.assertRaises(FencedError), transaction(self.connection):
+            first.write(self.connection, 2)
+
+    def test_what_a_broker_had_inherited_comes_before_its_own(self) -> None:
+        own = {name: session.take(self.connection, node, name, name) for name, node in (("b2", OTHER), ("b1", NODE), ("b3", THIRD))}
+        for target, taker in (("b1", "b2"), ("b2", "b3")):
+            with transaction(self.connection):
+                taken = session.switch(self.connection, target, taker, taker)
+        self.assertEqual([each.number for each in taken], [own["b1"].number, own["b2"].number])
+        self.assertGreater(own["b1"].number, own["b2"].number)
+        self.assertEqual(session.inherited(self.connection, own["b3"], "b3"), taken)
+
+    def test_data_that_were_taken_between_two_steps_of_a_start_are_not_made_anew(self) -> None:
+        session.take(self.connection, NODE, "one", "b1")
+        with transaction(self.connection):
+            session.switch(self.connection, "b1", "b2", "two")
+        with self.assertRaises(FencedError):
+            session.take(self.connection, NODE, "one again", "b1")
 
     def test_ids_are_drawn_once(self) -> None:
         with transaction(self.connection):

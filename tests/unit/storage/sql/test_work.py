@@ -20,7 +20,7 @@ class WorkTests(TestCase):
 
     def message(self, place: int, queue_id: int) -> Work:
         found = Work()
-        found.add(work.ADD_MESSAGE, (SESSION, place, "a", None, 0, b"", 1, 0, None, None))
+        found.add(work.ADD_MESSAGE, (SESSION, place, None, "a", None, 0, b"", 1, 0, None, None))
         found.add(work.ADD_REFERENCE, (SESSION, queue_id, place, "a", 0, 1))
         return found
 
