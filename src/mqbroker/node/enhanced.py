@@ -123,7 +123,7 @@ def show(gauges: Gauges, membership: Membership, store: Store) -> Callable[[], N
     return gauges.register_all(
         {},
         ("imq.stamp.age", "Seconds since this broker has stamped its row in the database", lambda: membership.stamp_age_s),
-        ("imq.store.epoch", "How often the data of this broker have got an owner", lambda: own.epoch),
+        ("imq.store.epoch", "How often the data of this broker have got an owner", lambda: own.session.epoch),
         ("imq.store.backlog", "Batches that the database does not have yet", lambda: own.backlog),
         ("imq.takeovers", "Brokers that this one has taken over", lambda: membership.takeovers),
         ("imq.takeovers.failed", "Takeovers that came to nothing", lambda: membership.takeovers_failed),
@@ -183,8 +183,8 @@ class ActiveData:
         return store
 
     @property
-    def owner(self) -> str:
-        return self._store.owner
+    def session(self) -> StoreSession:
+        return self._store.session
 
     def inherit(self, sessions: Sequence[StoreSession], temporary: Mapping[str, str], done: Callable[[Exception | None], object]) -> None:
         def read(recovered: Recovered | None, error: Exception | None) -> None:

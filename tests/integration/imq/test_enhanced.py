@@ -65,10 +65,12 @@ class EnhancedTests(EnhancedMembers):
         producer, queue = context.create_producer(), context.create_queue("orders")
         for number in range(COUNT):
             producer.send(queue, f"m{number}")
-        frozen = self.members.running[0]
+        frozen, taker = self.members.running[0], self.enhanced.following(0)
         frozen.hold_up()
         self.taken_over(0)
-        consumer = context.create_consumer(queue)
+        self.abandon(context)
+        at_taker = self.context(taker)
+        consumer = at_taker.create_consumer(at_taker.create_queue("orders"))
         self.assertEqual(self.texts(consumer, COUNT), [f"m{number}" for number in range(COUNT)])
         frozen.go_on()
         frozen.wait_for("ends its clients, and starts again")

@@ -37,8 +37,8 @@ class Data(Protocol):
     """The store and the messaging of this broker."""
 
     @property
-    def owner(self) -> str:
-        """The name of this process in the rows of its sessions."""
+    def session(self) -> StoreSession:
+        """The current session of the store."""
 
     def inherit(self, sessions: Sequence[StoreSession], temporary: Mapping[str, str], done: Callable[[Exception | None], object]) -> None:
         """Make everything that these sessions have this broker's; ``done`` is called in a turn, when clients may have it.
@@ -149,7 +149,7 @@ class Takeover:
             row = self._table.row(connection, seen.broker)
             if row is not None and row.state is State.FAILOVER_COMPLETE and row.taker == me.broker:
                 return [each for each in self._sessions(connection) if each.number not in before]
-            return self._table.switch(connection, me, seen.broker, self._data.owner)
+            return self._table.switch(connection, me, seen.broker, self._data.session.owner)
 
         while not self._stopped:
             try:
@@ -160,7 +160,7 @@ class Takeover:
         raise TakeoverError("this broker stops")
 
     def _sessions(self, connection: Connection) -> list[StoreSession]:
-        return session.of_broker(connection, self._me().broker, self._data.owner)
+        return session.inherited(connection, self._data.session, self._me().broker)
 
     async def _restore(self, me: Myself, seen: BrokerRow) -> None:
         try:

@@ -107,12 +107,6 @@ def owners(connection: Connection) -> dict[str, str]:
     return {str(node_id): str(broker) for node_id, broker in connection.rows(table("SELECT node_id, broker FROM {session}"))}
 
 
-def of_broker(connection: Connection, broker: str, owner: str) -> list[StoreSession]:
-    """All data that the broker and its process ``owner`` have, oldest first."""
-    statement = table("SELECT session, node_id, owner, epoch FROM {session} WHERE broker = ? AND owner = ? ORDER BY session")
-    return [StoreSession(*row) for row in connection.rows(statement, (broker, owner))]
-
-
 def settings_of(connection: Connection, sessions: Iterable[StoreSession], kind: str) -> dict[str, str]:
     """The settings of one kind that are stored with these data, by name."""
     statement = table("SELECT name, value FROM {setting} WHERE session = ? AND kind = ?")

@@ -247,9 +247,9 @@ class SqlStore(Tickets):
     # --- writing
 
     @property
-    def epoch(self) -> int:
-        """How often the data have got an owner, this one included."""
-        return self._session.epoch
+    def session(self) -> StoreSession:
+        """The current session; there is none before the store is loaded."""
+        return self._session
 
     @property
     def backlog(self) -> int:

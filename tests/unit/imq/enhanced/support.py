@@ -125,8 +125,8 @@ class FakePeers:
 
 
 class FakeData:
-    def __init__(self, owner: str) -> None:
-        self.owner = owner
+    def __init__(self, own: StoreSession) -> None:
+        self.session = own
         self.waiting: list[tuple[list[StoreSession], Callable[[Exception | None], object]]] = []
         self.held = False
         """Do the messages wait to be read?"""
@@ -141,11 +141,11 @@ class FakeData:
 
 
 class FakeActive:
-    def __init__(self, clock: FakeClock, node_id: str, owner: str) -> None:
-        self.node_id = node_id
+    def __init__(self, clock: FakeClock, own: StoreSession) -> None:
+        self.node_id = own.node_id
         self.turn = Turn(clock)
         self.peers = FakePeers()
-        self.data = FakeData(owner)
+        self.data = FakeData(own)
         self.places: list[str] = []
         self.parted: list[str] = []
         self.refusal: str | None = None
@@ -207,8 +207,8 @@ class Member:
         cluster = self.cluster
         owner = cluster.new_owner()
         node_id = session.node_id_of(cluster.connection, self.name) or cluster.new_node_id(self.number)
-        session.take(cluster.connection, node_id, owner, self.name)
-        self.active = FakeActive(cluster.clock, node_id, owner)
+        own = session.take(cluster.connection, node_id, owner, self.name)
+        self.active = FakeActive(cluster.clock, own)
         self.active.turn.run(self.membership.attach, self.active)
 
     def lost(self, reason: str) -> None:
