@@ -154,6 +154,9 @@ class ActiveMember:
     def linked(self) -> Collection[str]:
         return self._links.members.keys()
 
+    def leave_out(self, node_ids: Collection[str]) -> None:
+        self._connection().topology.leave_out(node_ids)
+
     def part(self, node_id: str) -> None:
         self._connection().part(node_id)
 

@@ -5,6 +5,7 @@ Source: ``protocol-spec/``, chapter "Topology".
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -317,11 +318,22 @@ class ClusterTopology(Topology):
         frames: dict[int, bytes] = {}
         for subscription in clients:
             subscription.changed(changed, event_id, up, frames)
-        before = view.before(member.node_id, self)
-        if before is not None:
+        for before in view.concerned(member.node_id, self):
             shown, more_frames = view.of(before, self), dict[int, bytes]()
             for subscription in clients:
                 subscription.changed(shown, shown.unique_event_id, True, more_frames)
+
+    def leave_out(self, node_ids: Collection[str]) -> None:
+        """These members stand in for nobody now: clients hear of it where that makes a difference."""
+        view = self._client_view
+        if view is None or view.left_out == frozenset(node_ids):
+            return
+        view.left_out = frozenset(node_ids)
+        for member in list(self):
+            shown, frames = view.of(member, self), dict[int, bytes]()
+            for connection, subscription in list(self._subscriptions.items()):
+                if not connection.cluster_authorized:
+                    subscription.changed(shown, shown.unique_event_id, True, frames)
 
     def shown(self, member: TopologyMember, connection: ServerConnection) -> TopologyMember:
         """What the peer of ``connection`` is told of a member."""

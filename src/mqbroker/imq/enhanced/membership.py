@@ -57,6 +57,9 @@ class ActiveSide(Protocol):
     def list_members(self, places: Sequence[str]) -> None:
         """The other members are at these places (host:port)."""
 
+    def leave_out(self, node_ids: Collection[str]) -> None:
+        """These members take over nobody now: clients are not told to go there."""
+
     def part(self, node_id: str) -> None:
         """End the link to a member, and make no other one until it announces itself anew."""
 
@@ -262,6 +265,7 @@ class Membership:
 
     def _list_members(self, active: ActiveSide, look: Look) -> None:
         active.list_members([row.url for row in look.rows if row.broker != self.me.broker and row.state in RUNNING])
+        active.leave_out([row.node_id for row in look.rows if row.state is not State.OPERATING])
 
     def take_over(self, row: BrokerRow) -> Deferred[None]:
         """Take over the member whose row was seen so.  Fails with TakeoverError."""

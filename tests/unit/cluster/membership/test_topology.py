@@ -219,3 +219,15 @@ class StandInTests(SynchronousTestCase):
         self.topology.up(member("ab", 10, 7))
         self.assertEqual(self.told(self.client), {"ab": "2", "a": "7"})
         self.assertEqual(self.told(self.other), {"ab": None})
+
+    def test_who_is_left_out_is_no_backup(self) -> None:
+        self.told(self.client), self.told(self.other)
+        self.topology.leave_out(["b"])
+        self.assertEqual(self.told(self.client)["a"], "3")
+        self.assertEqual(self.told(self.other), {})
+        self.topology.leave_out(["b"])
+        self.assertEqual(self.told(self.client), {})
+        self.topology.lost("c")
+        self.assertEqual(self.told(self.client), {"c": "left", "b": "1", "a": "2"})
+        self.topology.leave_out([])
+        self.assertEqual(self.told(self.client)["a"], "2")

@@ -148,6 +148,7 @@ class FakeActive:
         self.data = FakeData(own)
         self.places: list[str] = []
         self.parted: list[str] = []
+        self.left_out: list[str] = []
         self.refusal: str | None = None
         self.clients = False
 
@@ -156,6 +157,9 @@ class FakeActive:
 
     def list_members(self, places: Sequence[str]) -> None:
         self.places = list(places)
+
+    def leave_out(self, node_ids: Collection[str]) -> None:
+        self.left_out = sorted(node_ids)
 
     def part(self, node_id: str) -> None:
         self.parted.append(node_id)

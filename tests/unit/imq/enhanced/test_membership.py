@@ -137,6 +137,7 @@ class MembershipTests(SynchronousTestCase):
         self.two.active.clients = False
         self.cluster.pass_time(2)
         self.assertEqual(self.state(self.two), (State.QUIESCE_COMPLETED, ""))
+        self.assertEqual(self.one.active.left_out, [self.two.active.node_id])
         self.one.kill()
         self.cluster.pass_time(8)
         self.assertEqual(self.state(self.one), (State.FAILOVER_COMPLETE, "b3"))
