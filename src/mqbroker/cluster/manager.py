@@ -55,7 +55,10 @@ class ClusterManager:
         self.topology_of(connection).subscribe(connection)
 
     def takes_over(self, connection: ServerConnection, node_id: str | None) -> bool:
-        if self._successors is None or node_id is None or self._successors.serves(node_id):
+        if self._successors is None or node_id is None:
+            return True
+        if self._successors.serves(node_id):
+            self.topology_of(connection).appear_as(connection, node_id)
             return True
         place = self._successors.place_of(node_id)
         if place is not None:
