@@ -37,7 +37,7 @@ def _session(configuration: Configuration) -> Share | None:
 def _shared_mounts(settings: BrokerSettings, mounts: str) -> list[NfsMount]:
     """The NFS mounts of the folders that several brokers share, each once."""
     configuration = settings.configuration
-    if configuration.shared_store is None:
+    if not _shares_folders(configuration):
         return []
     folders = (
         _lock_folder(configuration),
@@ -48,6 +48,10 @@ def _shared_mounts(settings: BrokerSettings, mounts: str) -> list[NfsMount]:
     )
     found = (_mount(settings, folder, mounts) for folder in folders)
     return list(dict.fromkeys(mount for mount in found if mount is not None))
+
+
+def _shares_folders(configuration: Configuration) -> bool:
+    return configuration.shared_store is not None and configuration.database_store is None
 
 
 def _lock_folder(configuration: Configuration) -> str:
@@ -61,7 +65,7 @@ def _mount(settings: BrokerSettings, folder: str, mounts: str) -> NfsMount | Non
 def refusal(settings: BrokerSettings, mounts: str) -> str | None:
     """Why a broker must not start with these mounts: its locks would hold on this machine only, which no attempt shows.  None = it may."""
     configuration = settings.configuration
-    if configuration.shared_store is None:
+    if not _shares_folders(configuration):
         return None
     mount = _mount(settings, _lock_folder(configuration), mounts)
     return None if mount is None else mount.refusal()

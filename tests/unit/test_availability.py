@@ -11,6 +11,7 @@ from mqbroker.availability import refusal, settings_detection, start_warnings
 from mqbroker.config.instance.broker_settings import BrokerSettings
 from mqbroker.config.model.cluster import ClusterConnectionConfiguration, SharedStoreConfiguration
 from mqbroker.config.model.configuration import Configuration
+from mqbroker.config.model.database import DatabaseStoreConfiguration
 from mqclient.urls import TransportUri
 
 MOUNTS = "filer:/a /data nfs4 rw,sync,noac,soft,lookupcache=none,timeo={timeo},retrans=2 0 0\n"
@@ -38,6 +39,15 @@ class WarningTests(SynchronousTestCase):
         assert result is not None
         self.assertEqual(result.delays[0].seconds, 2.5)
         self.assertEqual(result.delays[0].shares[0].setting, "timeo=10 x retrans=2 of /data")
+
+    def test_the_local_folders_of_brokers_with_one_database_do_not_count(self) -> None:
+        found = settings()
+        store = DatabaseStoreConfiguration("jdbc:postgresql://h/mq", lock_expiration=5000, network_timeout=5000)
+        found.configuration.database_store = store
+        result = settings_detection(found, MOUNTS.format(timeo=1000))
+        assert result is not None
+        self.assertEqual(result.delays[0].seconds, 5.5)
+        self.assertIsNone(refusal(found, "filer:/a /data nfs rw,nolock,local_lock=all 0 0\n"))
 
     def test_each_mount_with_a_part_of_the_store_is_compared_and_the_slowest_counts(self) -> None:
         found = settings()

@@ -15,6 +15,7 @@ from mqbroker.ha.shared_store.activation import LOOK_SECONDS
 if TYPE_CHECKING:
     from mqbroker.config.model.cluster import ClusterConnectionConfiguration, ReplicationConfiguration, SharedStoreConfiguration
     from mqbroker.config.model.configuration import Configuration
+    from mqbroker.config.model.database import DatabaseStoreConfiguration
 
 LIMIT_SECONDS = 10.0
 """A warning tells of what takes longer."""
@@ -74,7 +75,9 @@ def detection(configuration: Configuration, nfs: Share | None, session: Share | 
     shared, copied = configuration.shared_store, configuration.replication
     links = tuple(_link(configuration, connection) for connection in configuration.cluster_connections)
     if shared is not None:
-        return Detection((_folder(nfs), *links), tuple(_traps(configuration, shared)))
+        store = configuration.database_store
+        takes = _folder(nfs) if store is None else _lease(store)
+        return Detection((takes, *links), tuple(_traps(configuration, shared)))
     if copied is not None:
         return Detection((*_copies(configuration, copied, session), *links), ())
     return None
@@ -83,6 +86,15 @@ def detection(configuration: Configuration, nfs: Share | None, session: Share | 
 def _folder(nfs: Share | None) -> Delay:
     look = Share(f"{BUILT_IN}: a backup looks for the lock", LOOK_SECONDS)
     return Delay("A backup takes the folder of a dead broker", (look,) if nfs is None else (nfs, look))
+
+
+def _lease(store: DatabaseStoreConfiguration) -> Delay:
+    """The lease of a dead broker ends by itself.  One that is frozen may be in a transaction, which PostgreSQL ends."""
+    shares = [Share("jdbc-lock-expiration", store.lock_expiration / 1000)]
+    if store.vendor == "postgresql":
+        more = max(store.network_timeout - store.lock_expiration, 0)
+        shares.append(Share("jdbc-network-timeout of a transaction under way, beyond jdbc-lock-expiration", more / 1000))
+    return Delay("A backup takes the data of a dead broker", (*shares, Share(f"{BUILT_IN}: a backup looks for the lock", LOOK_SECONDS)))
 
 
 def _copies(configuration: Configuration, policy: ReplicationConfiguration, session: Share | None) -> Iterator[Delay]:
@@ -176,4 +188,4 @@ def _traps(configuration: Configuration, shared: SharedStoreConfiguration) -> It
             "(-1 waits without a limit)"
         )
     if not configuration.cluster_connections:
-        yield "without a cluster-connection clients do not learn of the backup, and a primary that is back does not get its folder back"
+        yield "without a cluster-connection clients do not learn of the backup, and a primary that is back does not get its store back"

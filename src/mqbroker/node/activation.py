@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from mqbroker.config.model.configuration import Configuration
     from mqbroker.ha.locks.proof import LockProof
     from mqbroker.ha.replication.backup import ClusterSide
-    from mqbroker.ha.shared_store.activation import Presence
-    from mqbroker.imq.enhanced.stamping import Beat
+    from mqbroker.ha.shared_store.activation import PlaceFactory, Presence
+    from mqbroker.ha.shared_store.lease import Beat
     from mqbroker.messaging.ports import Clock, Store
     from mqbroker.server.cluster_port import CopyFigures
     from mqbroker.server.server import Server
@@ -161,10 +161,11 @@ class Surroundings:
     """The outside world, as far as activations need it.
 
     ``presence`` shows a passive broker to its cluster, and ``open_side`` gives the ways to other brokers by the cluster connection of this
-    name (None: the default one).  ``lock`` is held for single operations on files, by the loop and by the disk writer; ``call`` lets
+    name (None: the default one).  ``lock`` is held for moments by the loop and by other threads; ``call`` lets
     another thread call on the loop.  ``network_answers`` asks the places of the network check whether one of them answers; None: there is
     no such check.  ``locks`` is the lock manager of the configuration; None: there is none.  ``database`` is the one that brokers share,
-    ``make_beat`` makes a thread that repeats one thing, and ``make_writer`` one that does one thing after the other.
+    with connections that wait no longer than a lease or a stamp may (None: there is none), ``make_beat`` makes the thread that renews
+    these, and ``make_writer`` one that does one thing after the other.
     """
 
     clock: Clock
@@ -186,7 +187,8 @@ def make_activation(configuration: Configuration, outside: Surroundings) -> Acti
         from mqbroker.ha.shared_store.activation import SharedStoreActivation
 
         timeout = configuration.journal_lock_acquisition_timeout
-        return SharedStoreActivation(configuration.shared_store, timeout, outside.clock, outside.entropy, outside.presence)
+        place = _make_place_factory(configuration, configuration.shared_store.failover_on_shutdown, outside)
+        return SharedStoreActivation(configuration.shared_store, timeout, outside.clock, outside.presence, place)
     if configuration.replication is not None:
         from mqbroker.ha.replication.activation import ReplicationActivation
 
@@ -208,3 +210,21 @@ def make_activation(configuration: Configuration, outside: Surroundings) -> Acti
         home, clock, beat = configuration.home_cluster, outside.clock, outside.make_beat()
         return enhanced_activation(home, clock, outside.entropy, outside.call, outside.database, beat, outside.make_writer)
     return ActiveAtOnce()
+
+
+def _make_place_factory(configuration: Configuration, hands_over: bool, outside: Surroundings) -> PlaceFactory:
+    from mqbroker.ha.shared_store.place import SharedPlace
+
+    store = configuration.database_store
+    if store is None:
+        from mqbroker.ha.shared_store.folder import FolderLocks
+
+        return lambda file_system, directory, lost: SharedPlace(FolderLocks(file_system, directory, outside.entropy), hands_over)
+    from mqbroker.ha.shared_store.lease import LeaseTerms
+    from mqbroker.ha.shared_store.rows import LeaseParts, RowLocks
+
+    assert outside.database is not None
+    assert outside.make_beat is not None
+    parts = LeaseParts(outside.database, outside.clock, outside.entropy, outside.make_beat, outside.lock, outside.call)
+    terms = LeaseTerms(store.lock_expiration / 1000, store.lock_renew_period / 1000)
+    return lambda file_system, directory, lost: SharedPlace(RowLocks(parts, terms, store.allowed_time_diff, lost), hands_over)

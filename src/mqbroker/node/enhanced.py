@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from mqbroker import __version__
 from mqbroker.imq.enhanced.desk import Desk
-from mqbroker.imq.enhanced.membership import ADMISSION, Membership, Outside, Seeker
+from mqbroker.imq.enhanced.membership import ADMISSION, Membership, MemberStart, Outside
 from mqbroker.storage.shared.brokers import Myself
 
 if TYPE_CHECKING:
     from mqbroker.cluster.connection import ClusterConnection
     from mqbroker.config.model.home_cluster import HomeCluster
+    from mqbroker.ha.shared_store.lease import Beat
     from mqbroker.imq.definitions.temporary import TemporaryDestinations
-    from mqbroker.imq.enhanced.stamping import Beat
     from mqbroker.imq.links.home_links import HomeLinks
     from mqbroker.imq.links.requests import Peers
     from mqbroker.messaging.ports import Clock, Recovered, Store
@@ -66,7 +66,7 @@ class EnhancedActivation:
 
         return lost
 
-    def seek(self, candidate: Seeker) -> None:
+    def seek(self, candidate: MemberStart) -> None:
         self._active = False
         self.membership.seek(candidate, "" if self._claim is None else self._claim.node_id)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from mqbroker.config.instance.broker_settings import BrokerSettings
 from mqbroker.messaging.ports import Store
 from mqbroker.node.parts import Parts
-from mqbroker.storage.disk.claim import OwnFolder
+from mqbroker.storage.disk.claim import OwnFolder, WithOwnFolder
 from mqbroker.storage.disk.diskwriter import DiskWriter
 from mqbroker.storage.files.filestore import FileStore
 from mqbroker.storage.settings import StoreSettings
@@ -43,7 +43,9 @@ def _database_store(
 
     folders, writer = store_settings(settings), new_writer()
     parts.file_system.make_directory(folders.node_directory)
-    claim = OwnFolder(parts.file_system, folders.node_directory)
+    shared = parts.activation.claim(parts.file_system, folders.node_directory, writer)
+    own = OwnFolder(parts.file_system, folders.node_directory)
+    claim = own if shared is None else WithOwnFolder(shared, own)
     bodies = folders.large_messages_directory
     home = settings.configuration.home_cluster
     broker_id = "" if home is None else home.broker_id or ""

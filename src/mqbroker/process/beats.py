@@ -12,7 +12,7 @@ log = Logger(namespace="mqbroker")
 
 
 class BeatThread:
-    """See :class:`mqbroker.imq.enhanced.beat.Beat`.  The threads are daemons: a process ends without them."""
+    """See :class:`mqbroker.ha.shared_store.lease.Beat`.  The threads are daemons: a process ends without them."""
 
     def __init__(self) -> None:
         self._stopped: threading.Event | None = None

@@ -23,18 +23,18 @@ def make_database(configuration: DatabaseStoreConfiguration, base: Path, mounts:
     for a file on a network file system, and without the driver.
     """
     if configuration.vendor == "sqlite":
-        return _sqlite(base / configuration.place.partition("?")[0], mounts)
+        return _sqlite(base / configuration.place.partition("?")[0], mounts, configuration.network_timeout)
     return _postgresql(configuration)
 
 
-def _sqlite(path: Path, mounts: str) -> Database:
-    from mqbroker.process.sqlite import SqliteDatabase
+def _sqlite(path: Path, mounts: str, timeout: int) -> Database:
+    from mqbroker.process.sqlite import BUSY_SECONDS, SqliteDatabase
 
     kind = file_system_kind(str(path.parent), mounts)
     if kind in _NETWORK_FILE_SYSTEMS:
         raise ValueError(f"jdbc-connection-url: {path} lies on {kind}: the locks of SQLite do not hold there; use PostgreSQL")
     path.parent.mkdir(parents=True, exist_ok=True)
-    return SqliteDatabase(str(path))
+    return SqliteDatabase(str(path), min(BUSY_SECONDS, timeout / 1000))
 
 
 def _postgresql(configuration: DatabaseStoreConfiguration) -> Database:

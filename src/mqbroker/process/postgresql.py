@@ -11,7 +11,7 @@ import psycopg
 from mqbroker.storage.sql.database import Connection, DatabaseAwayError, DatabaseError, Row
 
 CONNECT_SECONDS = 10
-"""How long to wait for a connection."""
+"""How long to wait for a connection, at most."""
 
 _AWAY = (
     psycopg.OperationalError,
@@ -49,7 +49,7 @@ class PostgresqlDatabase:
                 user=self._user,
                 password=self._password,
                 options=self._options,
-                connect_timeout=CONNECT_SECONDS,
+                connect_timeout=max(2, min(CONNECT_SECONDS, -(-self._timeout // 1000))),  # libpq makes 2 of 1
                 keepalives_idle=10,
                 keepalives_interval=5,
                 keepalives_count=3,

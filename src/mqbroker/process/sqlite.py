@@ -9,25 +9,29 @@ from contextlib import contextmanager
 from mqbroker.storage.sql.database import Connection, DatabaseAwayError, DatabaseError, Row
 
 BUSY_SECONDS = 5.0
-"""How long to wait for another process that writes, until the database counts as away."""
+"""As long as a configuration sets no shorter time."""
 
 _BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
 class SqliteDatabase:
-    """See :class:`mqbroker.storage.sql.database.Database`."""
+    """See :class:`mqbroker.storage.sql.database.Database`.
+
+    ``busy_seconds``: how long to wait for another process that writes, until the database counts as away.
+    """
 
     binary = "BLOB"
     number = "INTEGER"
     now = "CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)"
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, busy_seconds: float = BUSY_SECONDS) -> None:
         self.name = path
+        self._busy_seconds = busy_seconds
 
     def connect(self) -> Connection:
         with _errors(self.name):
             # The threads of the store take turns with a connection, and never share one at a time.
-            connection = sqlite3.connect(self.name, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+            connection = sqlite3.connect(self.name, timeout=self._busy_seconds, isolation_level=None, check_same_thread=False)
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = FULL")
         return SqliteConnection(connection, self.name)

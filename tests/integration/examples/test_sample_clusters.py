@@ -81,6 +81,12 @@ class SampleClusterTests(SynchronousTestCase):
         sample.await_line(1, "AMQ221031")
         self.kill_the_primary(sample)
 
+    def test_shared_database(self) -> None:
+        sample = self.start("database-pair")
+        sample.await_line(1, "AMQ221007|AMQ221010")
+        sample.await_line(1, "AMQ221031")
+        self.kill_the_primary(sample)
+
     def test_replication(self) -> None:
         sample = self.start("ha-replication")
         sample.await_line(1, r"^backup \| .*AMQ221024")

@@ -49,8 +49,26 @@ class FollowingClients(TestCase):
             message.set_string_property("_AMQ_DUPL_ID", text)
             producer.send(message)
 
-    def lose_the_primary_under_load(self, primary: Broker, backup: Broker, start: Callable[[str, str], object]) -> None:
-        """Kill ``primary``, go on with ``backup``, and let the primary come back and take over again: nothing acknowledged is lost."""
+    def lose_the_primary_under_load(
+        self, primary: Broker, backup: Broker, start: Callable[[str, str], object], ready: str = IN_SYNC
+    ) -> None:
+        """Kill ``primary``, go on with ``backup``, and let the primary come back and take over again: nothing acknowledged is lost.
+
+        ``ready`` is what the backup writes when it may take over.
+        """
+
+        def kill() -> None:
+            primary.kill()
+            backup.wait_for("AMQ221010")
+
+        def come_back() -> None:
+            start(PRIMARY, "AMQ221007")
+            backup.wait_for(ready, times=2)
+
+        self.lose_nothing(PRIMARY, kill, come_back)
+
+    def lose_nothing(self, last: str, *events: Callable[[], object]) -> None:
+        """Let ``events`` happen one after the other under load: whatever was acknowledged, ``last`` has at the end."""
         done = threading.Event()
         acknowledged: SimpleQueue[str] = SimpleQueue()
         kept: set[str] = set()
@@ -62,17 +80,14 @@ class FollowingClients(TestCase):
         sender = threading.Thread(target=self.send, args=(self.connect(PRIMARY), acknowledged, done), daemon=True)
         sender.start()
         go_on()
-        primary.kill()
-        backup.wait_for("AMQ221010")
-        go_on(acknowledged.qsize() + 50)
-        start(PRIMARY, "AMQ221007")
-        backup.wait_for(IN_SYNC, times=2)
-        go_on(acknowledged.qsize() + 50)
+        for event in events:
+            event()
+            go_on(acknowledged.qsize() + 50)
         done.set()
         sender.join(WAIT_MS / 1000)
         self.assertFalse(sender.is_alive())
         go_on(acknowledged.qsize())
-        self.assertEqual(kept - set(self.received(PRIMARY)), set())
+        self.assertEqual(kept - set(self.received(last)), set())
 
     def received(self, name: str) -> list[str]:
         """The texts of all messages of the queue; there is no consumer when this is done, to whom others could send theirs."""

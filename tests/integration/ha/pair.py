@@ -7,10 +7,7 @@ from tests.integration.ha.processes import ProcessesCase
 CONFIGURATION = """<configuration xmlns="urn:activemq"><core xmlns="urn:activemq:core">
 <name>{name}</name>
 <security-enabled>false</security-enabled>
-<paging-directory>{folder}/paging</paging-directory>
-<bindings-directory>{folder}/bindings</bindings-directory>
-<journal-directory>{folder}/journal</journal-directory>
-<large-messages-directory>{folder}/large-messages</large-messages-directory>
+{store}
 <cluster-user>cluster</cluster-user><cluster-password>secret</cluster-password>
 <ha-policy><shared-store>{policy}</shared-store></ha-policy>
 <acceptors><acceptor name="artemis">tcp://127.0.0.1:{port}?protocols=CORE</acceptor></acceptors>
@@ -25,6 +22,11 @@ CONFIGURATION = """<configuration xmlns="urn:activemq"><core xmlns="urn:activemq
 </cluster-connection></cluster-connections>
 <addresses><address name="q"><anycast><queue name="q"/></anycast></address></addresses>
 </core></configuration>
+"""
+FOLDERS = """<paging-directory>{folder}/paging</paging-directory>
+<bindings-directory>{folder}/bindings</bindings-directory>
+<journal-directory>{folder}/journal</journal-directory>
+<large-messages-directory>{folder}/large-messages</large-messages-directory>
 """
 PRIMARY, BACKUP = "primary", "backup"
 
@@ -46,8 +48,12 @@ class SharedPairCase(ProcessesCase):
         other = BACKUP if name == PRIMARY else PRIMARY
         return CONFIGURATION.format(
             name=name,
-            folder=self.folder / "data",
+            store=self.store(name),
             policy=f"<{name}>{self.options}</{name}>",
             port=self.ports[name],
             other=self.ports[other],
         )
+
+    def store(self, name: str) -> str:
+        """The elements that say where the messages of both are."""
+        return FOLDERS.format(folder=self.folder / "data")

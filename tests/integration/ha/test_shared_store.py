@@ -2,38 +2,13 @@
 
 from __future__ import annotations
 
-import threading
-from queue import SimpleQueue
-
-from tests.integration.ha.following_clients import WAIT_MS, FollowingClients
+from tests.integration.ha.following_clients import FollowingClients
 from tests.integration.ha.pair import BACKUP, PRIMARY, SharedPairCase
 
 
 class SharedStoreTests(FollowingClients, SharedPairCase):
     def test_a_primary_is_killed_under_load_and_comes_back(self) -> None:
-        done = threading.Event()
-        acknowledged: SimpleQueue[str] = SimpleQueue()
-        kept: set[str] = set()
-
-        def go_on(count: int = 50) -> None:
-            for _ in range(count):
-                kept.add(acknowledged.get(timeout=WAIT_MS / 1000))
-
-        sender = threading.Thread(target=self.send, args=(self.connect(), acknowledged, done), daemon=True)
-        sender.start()
-        go_on()
-        self.primary.kill()
-        self.backup.wait_for("AMQ221010")
-        go_on(acknowledged.qsize() + 50)
-        again = self.start(PRIMARY, "AMQ221034")
-        again.wait_for("AMQ221007")
-        self.backup.wait_for("AMQ221109", times=2)
-        go_on(acknowledged.qsize() + 50)
-        done.set()
-        sender.join(WAIT_MS / 1000)
-        self.assertFalse(sender.is_alive())
-        go_on(acknowledged.qsize())
-        self.assertEqual(kept - set(self.received(PRIMARY)), set())
+        self.lose_the_primary_under_load(self.primary, self.backup, self.start, "AMQ221109")
 
     def test_an_orderly_stop_leaves_the_backup_passive_and_the_primary_goes_on_later(self) -> None:
         session = self.connect().create_session()

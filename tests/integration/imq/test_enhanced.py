@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
+import threading
 import time
 
 from mqbroker.storage.shared.brokers import State
@@ -40,6 +41,17 @@ class EnhancedTests(EnhancedMembers):
         again = self.context(0)
         again.create_producer().send(queue, "new")
         self.assertEqual(self.texts(consumer, 1), ["new"])
+
+    def test_work_with_exactly_once_is_done_once_through_a_takeover(self) -> None:
+        context = self.context(0, options="&exactlyOnce=true")
+        producer, queue = context.create_producer(), context.create_queue("once")
+        for number in range(COUNT):
+            producer.send(queue, f"m{number}")
+            if number == COUNT // 2:
+                threading.Thread(target=self.members.kill, args=(0,)).start()
+        consumer = context.create_consumer(queue)
+        self.assertEqual(self.texts(consumer, COUNT), [f"m{number}" for number in range(COUNT)])
+        self.assertIsNone(consumer.receive(300))
 
     def _sends(self, producer, queue, text):  # type: ignore[no-untyped-def]
         try:

@@ -24,6 +24,7 @@ LOCKED, COMPETING = ("ha-lock-file", "ha-zookeeper"), "ha-competing"
 HA = (PAIR, REPLICATED, SCALE_DOWN, COLOCATED, *LOCKED, COMPETING)
 LOOPBACK = "127.0.0.1"
 HOMES = "imq-master"
+DATABASE = "database-pair"
 
 
 class SampleTests(SynchronousTestCase):
@@ -99,6 +100,21 @@ class SampleTests(SynchronousTestCase):
             self.assertEqual(str(own.connectors[own.name]), str(other.connectors[own.name]))
             self.assertEqual(own.connectors[own.name].port, own.acceptors[0].port)
             self.assertEqual({uri.host for uri in [*own.acceptors, *own.connectors.values()]}, {LOOPBACK})
+
+    def test_a_pair_has_one_database_and_folders_of_its_own(self) -> None:
+        nodes = self.nodes(DATABASE)
+        primary, backup = nodes["primary"], nodes["backup"]
+        assert primary.database_store is not None
+        self.assertEqual((primary.database_store, primary.database_store.url), (backup.database_store, "jdbc:sqlite:../pair.db"))
+        self.assertFalse(primary.journal_directory.startswith(".."))
+        self.assertEqual(
+            [each.shared_store for each in (primary, backup)], [SharedStoreConfiguration(role, True) for role in (False, True)]
+        )
+        self.assertEqual(self.links(DATABASE), {"primary": ("backup",), "backup": ("primary",)})
+        for each in (primary, backup):
+            found = settings_detection(BrokerSettings(each, CONFIG), "")
+            assert found is not None
+            self.assertEqual((found.warnings, found.delays[0].seconds), ([], 6.5))
 
     def test_a_pair_has_copies_and_a_voter(self) -> None:
         nodes = self.nodes(REPLICATED)

@@ -15,6 +15,7 @@ from mqbroker.config.model.cluster import (
     SharedStoreConfiguration,
 )
 from mqbroker.config.model.configuration import Configuration
+from mqbroker.config.model.database import DatabaseStoreConfiguration
 from mqbroker.ha.detection import Delay, Detection, Share, detection, silence
 from mqclient.protocol.connection import ConnectionBroken, CoreConnection
 from mqclient.urls import TransportUri
@@ -96,6 +97,35 @@ class SharedStoreTests(SynchronousTestCase):
         self.assertEqual(len(alone.delays), 1)
         (warning,) = alone.warnings
         self.assertIn("without a cluster-connection", warning)
+
+    def database(self, url: str, **times: int) -> Detection:
+        store = DatabaseStoreConfiguration(url, **times)
+        link = ClusterConnectionConfiguration("c", "own", check_period=1000, connection_ttl=2000)
+        result = detection(
+            Configuration(
+                shared_store=SharedStoreConfiguration(True),
+                database_store=store,
+                connectors={"own": CONNECTOR},
+                cluster_connections=[link],
+            ),
+            None,
+        )
+        assert result is not None
+        return result
+
+    def test_a_lease_in_a_database_has_to_end(self) -> None:
+        found = self.database("jdbc:postgresql://h/mq")
+        lease, _ = found.delays
+        self.assertEqual((lease.seconds, found.traps), (20.5, ()))
+        self.assertIn("A backup takes the data of a dead broker after up to 20.5 s, more than 10 s", found.warnings[0])
+        self.assertIn("(jdbc-lock-expiration: 20 s, built in: ", found.warnings[0])
+        lease, _ = self.database("jdbc:postgresql://h/mq", lock_expiration=6000, network_timeout=8000).delays
+        self.assertEqual(shares(lease)["jdbc-network-timeout of a transaction under way, beyond jdbc-lock-expiration"], 2.0)
+        self.assertEqual(lease.seconds, 8.5)
+
+    def test_with_sqlite_there_is_no_network(self) -> None:
+        found = self.database("jdbc:sqlite:x.db", lock_expiration=6000)
+        self.assertEqual((found.delays[0].seconds, found.traps), (6.5, ()))
 
     def test_a_broker_with_a_replica(self) -> None:
         configuration = Configuration(

@@ -11,10 +11,15 @@ from twisted.trial.unittest import SynchronousTestCase
 from mqbroker.config.instance.broker_settings import BrokerSettings
 from mqbroker.config.model.cluster import ReplicationConfiguration, SharedStoreConfiguration
 from mqbroker.config.model.configuration import Configuration
+from mqbroker.config.model.database import DatabaseStoreConfiguration
+from mqbroker.ha.shared_store.folder import FolderLocks
+from mqbroker.ha.shared_store.rows import RowLocks
 from mqbroker.node.activation import ActiveAtOnce, Surroundings, make_activation
 from mqbroker.node.stores import store_settings
+from tests.support.beats import ClockBeat
 from tests.support.clock import FakeClock
 from tests.support.disk import SimulatedDisk
+from tests.unit.ha.shared_store.nodes import TimedDatabase
 
 
 class Candidate:
@@ -48,6 +53,25 @@ class ActivationTests(SynchronousTestCase):
         for backup, role in ((True, "backup"), (False, "primary")):
             activation = made(shared_store=SharedStoreConfiguration(backup=backup))
             self.assertEqual((activation.role, activation.state), (role, "idle"))
+
+    def test_a_store_in_a_database_has_its_locks_there(self) -> None:
+        database = TimedDatabase(":memory:", lambda: 0)
+        outside: Any = Surroundings(
+            FakeClock(),
+            bytes,
+            None,  # type: ignore[arg-type]
+            lambda name: None,  # type: ignore[arg-type, return-value]
+            nullcontext(),
+            lambda function: function(),
+            database=database,
+            make_beat=lambda: ClockBeat(FakeClock()),
+        )
+        store = DatabaseStoreConfiguration("jdbc:sqlite:x.db")
+        activation: Any = make_activation(Configuration(shared_store=SharedStoreConfiguration(False), database_store=store), outside)
+        place = activation.claim(None, "", None)
+        self.assertIsInstance(place._locks, RowLocks)
+        folder = made(shared_store=SharedStoreConfiguration(False)).claim(SimulatedDisk(random.Random(1)), "/", None)
+        self.assertIsInstance(folder._locks, FolderLocks)
 
     def test_a_copy_has_the_role_of_the_configuration_and_gets_a_file_system_that_tells(self) -> None:
         for backup, role in ((True, "backup"), (False, "primary")):

@@ -8,6 +8,7 @@ from unittest import TestCase
 
 from mqbroker.config.model.database import DatabaseStoreConfiguration
 from mqbroker.process.databases import make_database
+from mqbroker.process.sqlite import SqliteDatabase
 
 
 class DatabaseTests(TestCase):
@@ -16,12 +17,18 @@ class DatabaseTests(TestCase):
         self.addCleanup(folder.cleanup)
         self.base = Path(folder.name)
 
-    def make(self, url: str, mounts: str = "", **others: str) -> object:
+    def make(self, url: str, mounts: str = "", **others: str | int) -> object:
         return make_database(DatabaseStoreConfiguration(url, **others), self.base, mounts)  # type: ignore[arg-type]
 
     def test_sqlite_makes_its_folder(self) -> None:
         self.make("jdbc:sqlite:data/one.db?busy_timeout=5")
         self.assertTrue((self.base / "data").is_dir())
+
+    def test_sqlite_waits_for_others_no_longer_than_a_statement_may_take(self) -> None:
+        for limit, seconds in ((700, 0.7), (20_000, 5.0)):
+            database = self.make("jdbc:sqlite:one.db", network_timeout=limit)
+            assert isinstance(database, SqliteDatabase)
+            self.assertEqual(database._busy_seconds, seconds)
 
     def test_postgresql(self) -> None:
         from mqbroker.process.postgresql import PostgresqlDatabase

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import tempfile
+import time
 from pathlib import Path
-from unittest import TestCase, mock
+from unittest import TestCase
 
-from mqbroker.process import sqlite
 from mqbroker.process.sqlite import SqliteDatabase
 from mqbroker.storage.sql.database import DatabaseAwayError, DatabaseError
 
@@ -25,8 +25,7 @@ class SqliteTests(TestCase):
         self.assertEqual(connection.rows("PRAGMA synchronous"), [(2,)])
 
     def test_a_database_that_another_one_writes_is_away(self) -> None:
-        with mock.patch.object(sqlite, "BUSY_SECONDS", 0.0):
-            one, other = self.database.connect(), self.database.connect()
+        one, other = self.database.connect(), SqliteDatabase(str(self.path), 0.0).connect()
         self.addCleanup(one.close)
         self.addCleanup(other.close)
         one.begin()
@@ -36,6 +35,13 @@ class SqliteTests(TestCase):
         one.rollback()
         other.begin()
         other.rollback()
+
+    def test_it_tells_its_time(self) -> None:
+        connection = self.database.connect()
+        self.addCleanup(connection.close)
+        before = time.time()
+        [(now,)] = connection.rows(f"SELECT {self.database.now}")
+        self.assertTrue(before - 1 <= now / 1000 <= time.time() + 1, now)
 
     def test_a_refusal_names_the_file(self) -> None:
         connection = self.database.connect()

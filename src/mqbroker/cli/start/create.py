@@ -50,8 +50,6 @@ _JAVA_VALUES: Final = (
     "--jdbc-bindings-table-name",
     "--jdbc-driver-class-name",
     "--jdbc-large-message-table-name",
-    "--jdbc-lock-expiration",
-    "--jdbc-lock-renew-period",
     "--jdbc-message-table-name",
     "--jdbc-node-manager-table-name",
     "--jdbc-page-store-table-name",
@@ -131,7 +129,9 @@ _options_not_yet = together(
     "--cluster-password", default=None, help="Password of the cluster user, the same on all brokers. Asked for with --clustered if missing."
 )
 @click.option(
-    "--shared-store", is_flag=True, help="Share the folder of --data with other brokers, of which one is active. Implies --clustered."
+    "--shared-store",
+    is_flag=True,
+    help="Share the folder of --data, or with --jdbc the database, with other brokers, of which one is active. Implies --clustered.",
 )
 @click.option("--replicated", is_flag=True, help="Have a copy of the data on another broker, which may take over. Implies --clustered.")
 @click.option("--backup", is_flag=True, help="With --shared-store or --replicated: be the backup. Default: be the primary.")
@@ -144,6 +144,20 @@ _options_not_yet = together(
     default=SQLITE_URL,
     show_default=True,
     help="With --jdbc: which database; jdbc:postgresql://host:port/database for PostgreSQL.",
+)
+@click.option(
+    "--jdbc-lock-expiration",
+    type=click.IntRange(1),
+    default=20000,
+    show_default=True,
+    help="With --jdbc and --shared-store: ms after which the lock of a silent broker is free.",
+)
+@click.option(
+    "--jdbc-lock-renew-period",
+    type=click.IntRange(1),
+    default=4000,
+    show_default=True,
+    help="With --jdbc and --shared-store: ms between two renewals of that lock.",
 )
 @click.option("--jdbc-network-timeout", type=click.IntRange(1), default=20000, show_default=True, help="With --jdbc: ms for a statement.")
 @click.option(
@@ -178,7 +192,9 @@ def create(directory: Path, **options: Any) -> None:
         without_effect = [name for name in without_effect if name != "--java-options"]
     if without_effect:
         click.echo(f"Without effect here: {', '.join(without_effect)}")
-    if settings.shared_store:
+    if settings.shared_store and settings.database is not None:
+        click.echo(f"All brokers of the pair need the same database, and data folders of their own: {settings.database.url}")
+    elif settings.shared_store:
         click.echo(
             f"All brokers of the pair need the same data folder, on storage that each of them reaches: --data {folder / settings.data}"
         )
@@ -257,19 +273,23 @@ def _check_pair(options: Mapping[str, Any]) -> None:
         raise BadUsage("--disable-persistence: without data on disk there is nothing that another broker could go on with")
 
 
-def _database(options: Mapping[str, Any]) -> tuple[str, int] | None:
-    """URL and time limit (ms) of ``--jdbc``.  Raises BadUsage for a database that cannot be used."""
+def _database(options: Mapping[str, Any]) -> DatabaseStoreConfiguration | None:
+    """The database of ``--jdbc``.  Raises BadUsage for one that cannot be used."""
     if not options["jdbc"]:
         return None
-    url, timeout = options["jdbc_connection_url"], options["jdbc_network_timeout"]
-    problem = DatabaseStoreConfiguration(url, network_timeout=timeout).problem()
+    times = {name: options[f"jdbc_{name}"] for name in ("network_timeout", "lock_expiration", "lock_renew_period")}
+    database = DatabaseStoreConfiguration(options["jdbc_connection_url"], **times)
+    problem = database.problem()
     if problem is not None:
         raise BadUsage(f"--jdbc-connection-url: {problem}")
+    problem = database.lease_problem()
+    if problem is not None:
+        raise BadUsage(f"--jdbc-lock-renew-period: {problem}")
     if options["disable_persistence"]:
         raise BadUsage("--jdbc: with --disable-persistence nothing is kept")
-    if options["shared_store"] or options["replicated"]:
-        raise BadUsage("--jdbc: primaries and backups on one database are not there yet")
-    return url, timeout
+    if options["replicated"]:
+        raise BadUsage("--jdbc: there are no files to copy; brokers that have one database need --shared-store")
+    return database
 
 
 def _java_words(options: Mapping[str, Any]) -> list[str]:

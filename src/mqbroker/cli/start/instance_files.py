@@ -16,6 +16,7 @@ from xml.sax.saxutils import escape, quoteattr
 from mqbroker.cli.status import BadUsage
 from mqbroker.config.masking import hash_password
 from mqbroker.config.model.configuration import Configuration
+from mqbroker.config.model.database import DatabaseStoreConfiguration
 
 _LOGIN_MODULE: Final = "org.apache.activemq.artemis.spi.core.security.jaas"
 _BASIC_MANAGER: Final = "org.apache.activemq.artemis.spi.core.security.ActiveMQBasicSecurityManager"
@@ -73,8 +74,8 @@ class InstanceSettings:
     failover_on_shutdown: bool
     ping: str
     """Hosts with commas between; empty = the network is not checked."""
-    database: tuple[str, int] | None
-    """The URL of the database in which messages are kept, and ms that a statement may take; None = in files."""
+    database: DatabaseStoreConfiguration | None
+    """The database in which messages are kept; None = in files."""
     salt: bytes
     python: str
     java_properties: Sequence[str] = ()
@@ -134,12 +135,19 @@ def _flag(value: bool) -> str:
     return "true" if value else "false"
 
 
-def _database_store(url: str, timeout: int) -> str:
+def _database_store(database: DatabaseStoreConfiguration, shared: bool) -> str:
+    lease = ""
+    if shared:
+        lease = f"""\
+            <!-- ms: a backup takes over from a broker that has died without a word after this time, at the latest -->
+            <jdbc-lock-expiration>{database.lock_expiration}</jdbc-lock-expiration>
+            <jdbc-lock-renew-period>{database.lock_renew_period}</jdbc-lock-renew-period>
+"""
     return f"""      <store>
          <database-store>
-            <jdbc-connection-url>{escape(url)}</jdbc-connection-url>
-            <jdbc-network-timeout>{timeout}</jdbc-network-timeout>
-         </database-store>
+            <jdbc-connection-url>{escape(database.url)}</jdbc-connection-url>
+            <jdbc-network-timeout>{database.network_timeout}</jdbc-network-timeout>
+{lease}         </database-store>
       </store>
 """
 
@@ -158,7 +166,7 @@ def _broker_xml(settings: InstanceSettings) -> str:
     if settings.ping:
         optional += _network_check(settings.ping)
     if settings.database is not None:
-        optional += _database_store(*settings.database)
+        optional += _database_store(settings.database, settings.shared_store)
     return f"""<?xml version="1.0" encoding="UTF-8"?>
 <configuration xmlns="urn:activemq" xmlns:xi="http://www.w3.org/2001/XInclude">
    <core xmlns="urn:activemq:core">

@@ -77,10 +77,7 @@ class _Assembly:
             self._grouping_handler(content)
         for content in self._core.all("ha-policy"):
             self._ha_policy(content)
-        policy = self._configuration.shared_store or self._configuration.replication
-        if self._configuration.database_store is not None and policy is not None:
-            place = next(content.place for content in self._core.all("ha-policy"))
-            self._error(place, "<ha-policy> with a <database-store>: primaries and backups on one database are not there yet")
+        self._check_database_policy()
         self._warn_about_addresses()
         self._warn_about_credentials()
         self._warn_about_acceptors()
@@ -174,6 +171,19 @@ class _Assembly:
             if name == "replication":
                 self._replication(policy)
             self._scale_down(policy)
+
+    def _check_database_policy(self) -> None:
+        """Brokers may share a database, and nothing else."""
+        configuration = self._configuration
+        if configuration.database_store is None:
+            return
+        for content in self._core.all("ha-policy"):
+            if configuration.replication is not None:
+                text = "there are no files to copy; brokers that have one database are a <shared-store>"
+                self._error(content.place, f"<replication> cannot be used with a <database-store>: {text}")
+            elif configuration.colocated is not None:
+                text = "brokers ask each other for backups by their folders"
+                self._error(content.place, f"<colocated> cannot be used with a <database-store>: {text}")
 
     def _role(self, content: Content, policy: str) -> tuple[bool, Content] | None:
         """Is it a backup, and what is said of it; None after an error."""

@@ -66,6 +66,9 @@ class _Sections:
         problem = configuration.problem()
         if problem is not None:
             self._findings.error(*content.at("url"), f"<jdbc-connection-url>: {problem}")
+        problem = configuration.lease_problem()
+        if problem is not None:
+            self._findings.error(*content.at("lock_renew_period"), f"<jdbc-lock-renew-period>: {problem}")
 
     def _wildcards(self, content: Content) -> None:
         wildcards = Wildcards(**content.values)

@@ -216,7 +216,6 @@ BROKER_PLUGINS = Block(
 
 JDBC_TABLES = ("message", "bindings", "large-message", "page-store", "node-manager-store")
 OWN_TABLES = "the tables of mqbroker have names of their own, and those of Artemis are left alone"
-NO_DATABASE_PAIR = "this version has no pairs on one database"
 
 
 def _data_source(name: str) -> Block:
@@ -241,9 +240,24 @@ STORE = Block(
                 ),
                 quiet("jdbc-driver-class-name", kinds.TEXT, "A Java class.", "the URL says which database it is"),
                 *(quiet(f"{name}-table-name", kinds.TEXT, "A table of Artemis.", OWN_TABLES) for name in JDBC_TABLES),
-                quiet("jdbc-lock-renew-period", kinds.LONG, "Renews the lock of a pair.", NO_DATABASE_PAIR),
-                quiet("jdbc-lock-expiration", kinds.LONG, "Ends the lock of a pair.", NO_DATABASE_PAIR),
-                quiet("jdbc-allowed-time-diff", kinds.LONG, "Compares clocks.", "no clock decides who may write"),
+                honoured(
+                    "jdbc-lock-expiration",
+                    kinds.integer(1),
+                    "Of a pair: how long after its last renewal the lock of the active broker is free, ms. Default 20000.",
+                    field="lock_expiration",
+                ),
+                honoured(
+                    "jdbc-lock-renew-period",
+                    kinds.integer(1),
+                    "Of a pair: how often the active broker renews its lock, ms; less than `jdbc-lock-expiration`. Default 4000.",
+                    field="lock_renew_period",
+                ),
+                honoured(
+                    "jdbc-allowed-time-diff",
+                    kinds.integer(0),
+                    "Of a pair: the start warns when the clocks of machine and database differ by more, ms. Default 250.",
+                    field="allowed_time_diff",
+                ),
                 quiet("jdbc-journal-sync-period", kinds.LONG, "Gathers writes.", "what gathers while a transaction runs is the next one"),
                 quiet("jdbc-max-page-size-bytes", kinds.TEXT, "Limits pages.", "pages are read message by message"),
                 *(_data_source(name) for name in ("data-source-class-name", "data-source-properties")),

@@ -14,8 +14,10 @@ EXPECTED = "expected jdbc:sqlite:FILE or jdbc:postgresql://HOST:PORT/DATABASE"
 class DatabaseStoreConfiguration:
     """Messages are kept in the database that ``url`` names, in the spelling of Java.
 
-    ``network_timeout``: ms that a statement may take until the database counts as away.  ``idle_timeout``: ms that nothing may happen in a
-    transaction until the database ends it; None = as long.
+    ``network_timeout`` is how long a statement may take until the database counts as away, ``idle_timeout`` how long nothing may happen in
+    a transaction until the database ends it (None = as long).  The others are for brokers that share the
+    store: a lease lasts for ``lock_expiration`` and is renewed every ``lock_renew_period``; the log notes clocks that differ by more than
+    ``allowed_time_diff``.  All are ms.
     """
 
     url: str
@@ -23,6 +25,9 @@ class DatabaseStoreConfiguration:
     password: str | None = field(default=None, repr=False)
     network_timeout: int = 20_000
     idle_timeout: int | None = None
+    lock_expiration: int = 20_000
+    lock_renew_period: int = 4_000
+    allowed_time_diff: int = 250
 
     @property
     def vendor(self) -> str:
@@ -35,6 +40,12 @@ class DatabaseStoreConfiguration:
         """The URL behind ``jdbc:`` and the database."""
         found = _URL.fullmatch(self.url.strip())
         return "" if found is None else found[2]
+
+    def lease_problem(self) -> str | None:
+        """Why no lease can last; None when it can."""
+        if self.lock_renew_period < self.lock_expiration:
+            return None
+        return f"{self.lock_renew_period} ms is not less than jdbc-lock-expiration, {self.lock_expiration} ms: no lease would last"
 
     def problem(self) -> str | None:
         """Why no such database can be used; None when one can."""

@@ -1,4 +1,4 @@
-"""The activation of a broker that shares its store: it waits for the lock of the folder, and looks after it while it is active."""
+"""The activation of a broker that shares its store: it waits for the primary lock, and looks after it while it is active."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from twisted.logger import Logger
 
 from mqbroker.config.model.cluster import SharedStoreConfiguration
 from mqbroker.ha.one_copy import OneCopy
-from mqbroker.ha.shared_store.folder import Found, SharedFolder
-from mqbroker.ha.shared_store.waiting_machine import WaitingData, make_waiting
+from mqbroker.ha.shared_store.place import Found, SharedPlace
+from mqbroker.ha.shared_store.waiting_machine import WaitingData, holding, make_waiting
 from mqbroker.messaging.ports import Cancellable, Clock
 
 if TYPE_CHECKING:
@@ -22,13 +22,13 @@ LOOK_SECONDS = 0.5
 """Between two attempts to get a lock."""
 
 NOT_WANTED_SECONDS = 2.0
-"""Between two looks at a folder that was left on purpose, and at one that cannot be read."""
+"""Between two looks at a store that was left on purpose, and at one that cannot be asked for."""
 
 WATCH_SECONDS = 1.0
-"""Between two looks at the lock that this broker holds, and at whether a primary wants the folder."""
+"""Between two looks at the lock that this broker holds, and at whether a primary wants the store."""
 
 ASKED_SECONDS = 10.0
-"""How long a primary that wants the folder has to say so again.  One that lives does it with its next look, however slow its machine is."""
+"""How long a primary that wants the store has to say so again.  One that lives does it with its next look, however slow its machine is."""
 
 log = Logger(namespace="mqbroker.ha")
 
@@ -60,6 +60,14 @@ class Presence(Protocol):
         """While this broker is active: has another one announced itself as the backup of this node?"""
 
 
+class PlaceFactory(Protocol):
+    """Makes the place of one start of a broker."""
+
+    def __call__(self, file_system: FileSystem, directory: str, lost: Callable[[str], object], /) -> SharedPlace:
+        """``directory`` is the folder of the locks, where they are files.  ``lost`` may be called on the loop while the broker is active:
+        the primary lock is another broker's, or may be."""
+
+
 class SharedStoreActivation(OneCopy):
     """Implements :class:`mqbroker.node.activation.Activation`.
 
@@ -71,17 +79,17 @@ class SharedStoreActivation(OneCopy):
         policy: SharedStoreConfiguration,
         timeout_ms: int,
         clock: Clock,
-        entropy: Callable[[int], bytes],
         presence: Presence,
+        make_place: PlaceFactory,
     ) -> None:
         self._policy = policy
         self._timeout_ms = timeout_ms
         self._clock = clock
-        self._entropy = entropy
         self._presence = presence
+        self._make_place = make_place
         self._backup = policy.backup
         self._machine = make_waiting(WaitingData(self))
-        self._folder: SharedFolder
+        self._place: SharedPlace
         self._writer: DiskWriter
         self._candidate: Candidate
         self._timer: Cancellable | None = None
@@ -101,13 +109,18 @@ class SharedStoreActivation(OneCopy):
 
     @property
     def state(self) -> str:
-        """The present step of the broker towards the folder."""
+        """The present step of the broker towards the store."""
         return self._machine.state()
 
-    def claim(self, file_system: FileSystem, directory: str, writer: DiskWriter) -> SharedFolder:
+    def claim(self, file_system: FileSystem, directory: str, writer: DiskWriter) -> SharedPlace:
         self._writer = writer
-        self._folder = SharedFolder(file_system, directory, self._entropy, self._policy.failover_on_shutdown)
-        return self._folder
+        self._place = place = self._make_place(file_system, directory, lambda reason: self._lost(place, reason))
+        return place
+
+    def _lost(self, place: SharedPlace, reason: str) -> None:
+        """A broker that is not active yet finds it out with its next look."""
+        if place is self._place and self._machine.state() == holding.name:
+            self._candidate.lost(reason)
 
     def seek(self, candidate: Candidate) -> None:
         self._candidate = candidate
@@ -123,12 +136,12 @@ class SharedStoreActivation(OneCopy):
             self._machine.wait_as_primary()
 
     def hand_over(self) -> None:
-        log.info("this broker stops, and another one goes on with its folder")
-        self._folder.hands_over = True
+        log.info("this broker stops, and another one goes on with its store")
+        self._place.hands_over = True
 
     def hold_back(self) -> None:
-        # A folder that an active backup has left on purpose would wait for the primary, which may be gone, and not for this broker.
-        self._folder.hands_over = self._backup
+        # A store that an active backup has left on purpose would wait for the primary, which may be gone, and not for this broker.
+        self._place.hands_over = self._backup
 
     @property
     def gives_away(self) -> bool:
@@ -139,15 +152,15 @@ class SharedStoreActivation(OneCopy):
 
     def gave_away(self, complete: bool) -> None:
         if self._backup:
-            # Backups keep off a folder that has nothing more to give, until the primary has run again; what is left is tried again.
-            self._folder.hands_over = not complete
+            # Backups keep off a store that has nothing more to give, until the primary has run again; what is left is tried again.
+            self._place.hands_over = not complete
 
     def cease(self) -> None:
         self._machine.cease()
 
     def _too_late(self) -> None:
         self._deadline = None
-        reason = f"the folder was not free within journal-lock-acquisition-timeout, {self._timeout_ms} ms"
+        reason = f"the store was not free within journal-lock-acquisition-timeout, {self._timeout_ms} ms"
         log.error("AMQ224000: the broker cannot become active: {reason}", reason=reason)
         self._candidate.lost(reason)
 
@@ -157,35 +170,35 @@ class SharedStoreActivation(OneCopy):
         def asked(queued: bool) -> None:
             if queued:
                 log.info("AMQ221033: ** got backup lock")
-                log.info("AMQ221109: mqbroker Backup Server [{node}] started; waiting for primary to fail", node=self._folder.node_id)
+                log.info("AMQ221109: mqbroker Backup Server [{node}] started; waiting for primary to fail", node=self._place.node_id)
                 self._machine.queued()
             else:
                 self._refused(LOOK_SECONDS)
 
-        self._run(self._folder.queue, asked)
+        self._run(self._place.queue, asked)
 
     def take(self) -> None:
-        folder = self._folder
-        self._run(folder.take_as_backup if self._backup else folder.take_as_primary, self._taken)
+        place = self._place
+        self._run(place.take_as_backup if self._backup else place.take_as_primary, self._taken)
 
     def _taken(self, found: Found) -> None:
         if found is Found.TAKEN:
-            log.info("AMQ221035: Primary Server Obtained primary lock, epoch {epoch}", epoch=self._folder.epoch)
+            log.info("AMQ221035: Primary Server Obtained primary lock, epoch {epoch}", epoch=self._place.epoch)
             self._machine.taken()
         else:
             self._refused(NOT_WANTED_SECONDS if found is Found.NOT_WANTED else LOOK_SECONDS)
 
     def _refused(self, pause: float) -> None:
-        problem = self._folder.problem
+        problem = self._place.problem
         if problem is not None and not self._warned:
-            log.warn("the shared folder cannot be asked for, this broker tries again: {problem}", problem=problem)
+            log.warn("the shared store cannot be asked for, this broker tries again: {problem}", problem=problem)
         self._warned = problem is not None
         self._pause = pause if problem is None else NOT_WANTED_SECONDS
         self._machine.refused()
 
     def show_backup(self) -> None:
-        if self._folder.node_id:
-            self._presence.show(self._folder.node_id)
+        if self._place.node_id:
+            self._presence.show(self._place.node_id)
 
     def look_later(self) -> None:
         self._timer = self._clock.call_later(self._pause, self._machine.look)
@@ -201,21 +214,21 @@ class SharedStoreActivation(OneCopy):
     def watch(self) -> None:
         gives_way = self._backup and self._policy.allow_failback and self._presence.other_backup()
         asked = self._clock.monotonic() < self._asked_until
-        self._run(partial(self._folder.watch, gives_way and not asked), partial(self._watched, gives_way, asked))
+        self._run(partial(self._place.watch, gives_way and not asked), partial(self._watched, gives_way, asked))
 
     def _watched(self, gives_way: bool, asked: bool, wanted: bool) -> None:
-        """Give way to a primary that wants the folder twice: one that has died since the first time would keep all backups off."""
+        """Give way to a primary that wants the store twice: one that has died since the first time would keep all backups off."""
         if wanted and gives_way and not asked:
             self._asked_until = self._clock.monotonic() + ASKED_SECONDS
         if wanted and gives_way and asked:
             log.info("AMQ221008: the primary is back: this backup gives way to it")
-            self._folder.hands_over = True
+            self._place.hands_over = True
             self._candidate.give_way(self._policy.restart_backup)
         else:
             self._machine.watched()
 
     def want_no_more(self) -> None:
-        self._run(self._folder.want_no_more, lambda _: None)
+        self._run(self._place.want_no_more, lambda _: None)
 
     def rest(self) -> None:
         self._era = object()

@@ -12,7 +12,7 @@ from twisted.python.failure import Failure
 
 from mqbroker.imq.enhanced.desk import Desk
 from mqbroker.imq.enhanced.own_row import OwnRow
-from mqbroker.imq.enhanced.stamping import Beat, Look, Stamping
+from mqbroker.imq.enhanced.stamping import Look, Stamping
 from mqbroker.imq.enhanced.takeover import Data, Takeover, TakeoverError
 from mqbroker.imq.enhanced.watch import Watch, WatchSettings
 from mqbroker.imq.links.requests import Peers
@@ -22,6 +22,7 @@ from mqclient.errors import MQError
 
 if TYPE_CHECKING:
     from mqbroker.config.model.home_cluster import EnhancedCluster
+    from mqbroker.ha.shared_store.lease import Beat
     from mqbroker.messaging.ports import Clock
     from mqbroker.messaging.turns.turn import Turn
     from mqbroker.storage.sql.database import Connection, Database
@@ -32,7 +33,7 @@ ADMISSION = "takeover"
 log = Logger(namespace="mqbroker.imq")
 
 
-class Seeker(Protocol):
+class MemberStart(Protocol):
     """A start of this broker (:class:`mqbroker.node.activation.Candidate`)."""
 
     def granted(self) -> None: ...
@@ -106,7 +107,7 @@ class Membership:
         self._myself = myself
         self._outside = outside
         self._clock = outside.clock
-        self._seeker: Seeker | None = None
+        self._seeker: MemberStart | None = None
         self._active: ActiveSide | None = None
         self._row = OwnRow(outside.desk, self.table, settings, outside.clock, self)
         self._stamping = Stamping(outside.database, self.table, self._row, outside.beat, outside.clock, outside.call, self._looked)
@@ -134,7 +135,7 @@ class Membership:
         """The state of the own row; None while this process does not have it."""
         return self._row.state
 
-    def seek(self, seeker: Seeker, folder: str) -> None:
+    def seek(self, seeker: MemberStart, folder: str) -> None:
         """Become the member; ``folder`` names the folder that no other process has."""
         mine = self._myself
         self._seeker = seeker

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from mqbroker.imq.enhanced.own_row import OwnRow
 from mqbroker.storage.shared.brokers import BrokerRow, BrokerTable
@@ -12,17 +12,8 @@ from mqbroker.storage.sql import session
 from mqbroker.storage.sql.database import Connection, Database
 
 if TYPE_CHECKING:
+    from mqbroker.ha.shared_store.lease import Beat
     from mqbroker.messaging.ports import Clock
-
-
-class Beat(Protocol):
-    """A thread of its own for one thing that is done again and again, however busy the loop and other threads are."""
-
-    def start(self, seconds: float, step: Callable[[], object], end: Callable[[], object]) -> None:
-        """Run ``step`` every so many seconds, beginning after the first pause, until :meth:`stop`; then ``end``, once.  May be repeated."""
-
-    def stop(self) -> None:
-        """No step begins any more; one may be under way.  Any thread may call this, a step, too."""
 
 
 @dataclass(frozen=True, slots=True)

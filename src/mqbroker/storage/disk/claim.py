@@ -52,6 +52,62 @@ def run_and_release(claim: Claim, steps: Sequence[Step]) -> None:
         claim.release()
 
 
+class WithOwnFolder:
+    """The right to data that are elsewhere, with the local folder of a broker, which it shares with nobody.
+
+    The node id of the local folder is for data that have none.
+    """
+
+    def __init__(self, shared: Claim, own: Claim) -> None:
+        self._shared = shared
+        self._own = own
+
+    @property
+    def node_id(self) -> str:
+        return self._shared.node_id
+
+    @node_id.setter
+    def node_id(self, node_id: str) -> None:
+        self._shared.node_id = node_id
+
+    @property
+    def token(self) -> str:
+        return self._shared.token
+
+    def owns(self, node_id: str) -> bool:
+        return self._shared.owns(node_id)
+
+    def open(self, missing: Callable[[], str]) -> None:
+        self._own.open(missing)
+        try:
+            self._shared.open(lambda: self._own.node_id)
+        except BaseException:
+            self._own.withdraw()
+            self._own.release()
+            raise
+
+    def check(self) -> None:
+        self._shared.check()
+
+    def activated(self) -> None:
+        self._shared.activated()
+        self._own.activated()
+
+    def withdraw(self) -> None:
+        self._own.withdraw()
+        self._shared.withdraw()
+
+    def leave(self) -> None:
+        self._own.leave()
+        self._shared.leave()
+
+    def release(self) -> None:
+        try:
+            self._shared.release()
+        finally:
+            self._own.release()
+
+
 class OwnFolder:
     """The folder of a broker that shares it with nobody.  A broker that shared it before finds its epoch gone."""
 

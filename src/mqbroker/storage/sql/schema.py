@@ -17,6 +17,8 @@ broker                 the members of enhanced clusters (:mod:`mqbroker.storage.
 record                 the change record of a cluster: its changes by position, as the backup file has them
 cluster                the record as a whole: generation ('' = it is empty), last position, floor, and who has locked it ('' = nobody)
 member                 the brokers of a cluster that find each other here: place, and when they were last there (ms since 1970)
+pair                   of brokers of which one is active: its state, a letter as in ``server.lock``
+lease                  the locks of such brokers: who has each ('' = nobody), and until when (ms since 1970, in the time of the database)
 =====================  ================================================================================================================
 
 ``place`` orders the messages of a session, and names a message in other tables.  Rows with a negative session are damaged, and set aside
@@ -28,6 +30,13 @@ from __future__ import annotations
 from mqbroker.storage.sql.database import Connection, Database, DatabaseError, transaction
 
 VERSION = 1
+
+PRIMARY_LEASE = "primary"
+"""Who has it may be active."""
+BACKUP_LEASE = "backup"
+"""Who has it is the backup that is next."""
+NEVER_ACTIVE = "0"
+"""The state of brokers of which none has been active yet."""
 
 PREFIX = "mqbroker_"
 
@@ -57,6 +66,8 @@ _TABLES = (
     "cluster (cluster TEXT NOT NULL PRIMARY KEY, generation TEXT NOT NULL, last {number} NOT NULL, floor {number} NOT NULL, "
     "holder TEXT NOT NULL)",
     "member (cluster TEXT NOT NULL, place TEXT NOT NULL, seen {number} NOT NULL, PRIMARY KEY (cluster, place))",
+    "pair (state TEXT NOT NULL)",
+    "lease (name TEXT NOT NULL PRIMARY KEY, holder TEXT NOT NULL, expires {number} NOT NULL)",
 )
 _INDEXES = (
     "reference_place ON {prefix}reference (session, place)",
@@ -93,5 +104,8 @@ def prepare(database: Database, connection: Connection) -> None:
         if not found:
             connection.run(table("INSERT INTO {version} (version) VALUES (?)"), (VERSION,))
             connection.run(table("INSERT INTO {ids} (next_id) VALUES (1)"))
+            connection.run(table("INSERT INTO {pair} (state) VALUES (?)"), (NEVER_ACTIVE,))
+            for name in (PRIMARY_LEASE, BACKUP_LEASE):
+                connection.run(table("INSERT INTO {lease} (name, holder, expires) VALUES (?, '', 0)"), (name,))
         elif found[0][0] != VERSION:
             raise DatabaseError(f"{database.name}: its tables have version {found[0][0]}; this broker reads and writes version {VERSION}")

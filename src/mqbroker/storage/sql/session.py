@@ -127,6 +127,16 @@ def switch(connection: Connection, target: str, taker: str, owner: str) -> list[
     return [StoreSession(*row) for _, *row in sorted(rows)]
 
 
+def shut_out(connection: Connection, broker: str) -> int:
+    """Nobody owns the data of this broker any more, until they are taken; waits for a transaction of the owner that is under way.
+
+    Returns the epoch of the next owner.
+    """
+    connection.run(table("UPDATE {session} SET owner = '', epoch = epoch + 1 WHERE broker = ?"), (broker,))
+    found = connection.rows(table("SELECT MAX(epoch) FROM {session} WHERE broker = ? AND current = 1"), (broker,))
+    return (found[0][0] or 0) + 1
+
+
 def draw_ids(connection: Connection, count: int) -> int:
     """Draw ``count`` numbers that nobody else gets, within a transaction.  Returns the first."""
     connection.run(table("UPDATE {ids} SET next_id = next_id + ?"), (count,))

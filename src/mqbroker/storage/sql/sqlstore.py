@@ -148,9 +148,8 @@ class SqlStore(Tickets):
 
     def _load(self) -> Recovered:
         connection = self._connections.at_start()
-        if self._broker_id:
-            # Another broker may have taken everything over since the node id was read.
-            self.node_id = session.node_id_of(connection, self._broker_id) or self._new_node_id(connection)
+        # Brokers that share the data learn the node id late: when one of them has become active.
+        self.node_id = session.node_id_of(connection, self._broker_id) or self._new_node_id(connection)
         self._session = own = session.take(connection, self.node_id, self.owner, self._broker_id)
         with transaction(connection):
             self._next_id = session.draw_ids(connection, ID_BLOCK)

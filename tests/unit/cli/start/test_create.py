@@ -71,11 +71,23 @@ class CreateTests(CreateCase):
         folder, result = self.create("--jdbc", "--jdbc-connection-url", url)
         self.assertEqual(self.loaded(folder).database_store, DatabaseStoreConfiguration(url))
 
+    def test_a_pair_on_one_database(self) -> None:
+        options = ("--jdbc", "--shared-store", "--backup", "--silent", "--jdbc-lock-expiration", "6000", "--jdbc-lock-renew-period", "1000")
+        folder, result = self.create(*options)
+        self.assertEqual(result.status, 0, result.err)
+        self.assertIn("need the same database, and data folders of their own", result.out)
+        found = self.loaded(folder)
+        assert found.shared_store is not None
+        self.assertTrue(found.shared_store.backup)
+        store = DatabaseStoreConfiguration("jdbc:sqlite:data/mqbroker.db", lock_expiration=6000, lock_renew_period=1000)
+        self.assertEqual(found.database_store, store)
+
     def test_a_database_that_cannot_be(self) -> None:
         for options, expected in (
             (["--jdbc-connection-url", "jdbc:derby:x"], "Derby"),
             (["--disable-persistence"], "nothing is kept"),
-            (["--replicated", "--cluster-user", "u", "--cluster-password", "p", "--host", "127.0.0.1"], "not there yet"),
+            (["--replicated", "--cluster-user", "u", "--cluster-password", "p", "--host", "127.0.0.1"], "no files to copy"),
+            (["--jdbc-lock-renew-period", "9", "--jdbc-lock-expiration", "9"], "9 ms is not less than jdbc-lock-expiration, 9 ms"),
         ):
             folder, result = self.create("--jdbc", *options)
             self.assertEqual((result.status, folder.exists()), (2, False), options)

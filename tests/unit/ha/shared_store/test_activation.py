@@ -2,153 +2,12 @@
 
 from __future__ import annotations
 
-import random
-from pathlib import Path
 from typing import Any
 
-from twisted.trial.unittest import SynchronousTestCase
-
-from mqbroker.config.instance.broker_settings import BrokerSettings
-from mqbroker.config.model.cluster import SharedStoreConfiguration
-from mqbroker.config.model.configuration import Configuration, QueueConfiguration
-from mqbroker.ha.shared_store.activation import SharedStoreActivation
-from mqbroker.node.life import BrokerLife
 from mqbroker.node.parts import StartError
 from mqbroker.server.observation.metrics import render
-from mqbroker.storage.disk.filesystem import FileLock
-from mqbroker.storage.disk.nodelock import STATE_ACTIVE, STATE_FAILING_BACK, STATE_PAUSED, NodeLock
-from tests.support.clock import FakeClock
-from tests.support.disk import SimulatedDisk
-from tests.support.diskwriter import WriterInTurns
-from tests.support.parts import KnownListeners, make_parts
-
-
-class OneProcess:
-    """The disk as one of several processes sees it, whose locks end with it."""
-
-    def __init__(self, disk: SimulatedDisk) -> None:
-        self._disk = disk
-        self._locks: list[FileLock] = []
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._disk, name)
-
-    def lock(self, path: str, patience: float = 0.0) -> FileLock | None:
-        lock = self._disk.lock(path)
-        if lock is not None:
-            self._locks.append(lock)
-        return lock
-
-    def lose_locks(self) -> None:
-        for lock in self._locks:
-            lock.release()
-
-
-class KnownPresence:
-    """Knows what the cluster is told."""
-
-    def __init__(self) -> None:
-        self.shown = ""
-        self.other = False
-
-    def show(self, node_id: str) -> None:
-        self.shown = node_id
-
-    def hide(self) -> None:
-        self.shown = ""
-
-    def other_backup(self) -> bool:
-        return self.other
-
-
-class Node:
-    """One broker on the shared disk, with a clock of its own: what stands still is stopped."""
-
-    def __init__(
-        self, disk: SimulatedDisk, seed: int, policy: SharedStoreConfiguration, timeout_ms: int = -1, problem: Exception | None = None
-    ) -> None:
-        self.clock = FakeClock()
-        self.files = OneProcess(disk)
-        self.presence = KnownPresence()
-        self.failures: list[str] = []
-        self.stops_wanted = 0
-        self.activations = 0
-        self.writers: list[WriterInTurns] = []
-        self.activation = activation = SharedStoreActivation(policy, timeout_ms, self.clock, random.Random(seed).randbytes, self.presence)
-        parts = make_parts(
-            self.clock,
-            self.files,
-            make_writer=self._make_writer,
-            activation=activation,
-            entropy=random.Random(seed).randbytes,
-            make_listeners=lambda server: KnownListeners(server, problem),
-        )
-        settings = BrokerSettings(Configuration(security_enabled=False, name="b", shared_store=policy), Path("/"))
-        self.life = BrokerLife(settings, parts, self.failures.append, self._stop_wanted, self._activated)
-
-    def _make_writer(self, in_turn: Any) -> WriterInTurns:
-        self.writers.append(WriterInTurns(in_turn))
-        return self.writers[-1]
-
-    def _stop_wanted(self) -> None:
-        self.stops_wanted += 1
-
-    def _activated(self) -> None:
-        self.activations += 1
-
-    @property
-    def state(self) -> str:
-        return self.life.state
-
-    def run(self, seconds: float = 0.0) -> None:
-        end = self.clock.seconds + seconds
-        while True:
-            for writer in self.writers:
-                writer.run()
-            self.clock.advance(0)
-            if any(writer.waiting for writer in self.writers) or self.clock.due:
-                continue
-            if self.clock.seconds >= end:
-                return
-            self.clock.advance(min(0.1, end - self.clock.seconds))
-
-    def stop(self) -> bool:
-        done = self.life.stop()
-        self.run()
-        return bool(done.called)
-
-    def queue(self, name: str) -> None:
-        queue = QueueConfiguration(name=name, address=name, routing_type=1, durable=True)
-        messaging = self.life.active.messaging
-        messaging.core.turn.run(messaging.administration.create_queue, queue)
-        self.run()
-
-    def queues(self) -> set[str]:
-        return {name for name in self.life.active.messaging.core.queues if not name.startswith("$")}
-
-
-def primary(**options: Any) -> SharedStoreConfiguration:
-    return SharedStoreConfiguration(False, **options)
-
-
-def backup(**options: Any) -> SharedStoreConfiguration:
-    return SharedStoreConfiguration(True, **options)
-
-
-class NodeCase(SynchronousTestCase):
-    def setUp(self) -> None:
-        self.disk = SimulatedDisk(random.Random(1))
-        self.seed = 0
-
-    def node(self, policy: SharedStoreConfiguration, **options: Any) -> Node:
-        self.seed += 1
-        node = Node(self.disk, self.seed, policy, **options)
-        node.life.start()
-        node.run(1.0)
-        return node
-
-    def byte(self) -> bytes:
-        return NodeLock(self.disk, "/data/journal").state()
+from mqbroker.storage.disk.nodelock import STATE_ACTIVE, STATE_FAILING_BACK, STATE_PAUSED
+from tests.unit.ha.shared_store.nodes import FolderWorld, Node, NodeCase, backup, primary
 
 
 class HoldBackTests(NodeCase):
@@ -160,13 +19,13 @@ class HoldBackTests(NodeCase):
         first.activation.hold_back()
         self.assertTrue(first.stop())
         second.run(5.0)
-        self.assertEqual((second.state, self.byte()), ("passive", STATE_PAUSED))
+        self.assertEqual((second.state, self.state()), ("passive", STATE_PAUSED))
         first.life.start()
         first.run(1.0)
         self.assertEqual(first.state, "active")
 
     def test_an_active_backup_can_come_back_without_its_primary(self) -> None:
-        self.node(primary()).files.lose_locks()
+        self.kill(self.node(primary()))
         second = self.node(backup())
         self.assertEqual(second.state, "active")
         second.activation.hold_back()
@@ -180,7 +39,7 @@ class GivenAwayTests(NodeCase):
     """An active backup that stops since its messages go to another broker."""
 
     def active_backup(self, **options: Any) -> Node:
-        self.node(primary()).files.lose_locks()
+        self.kill(self.node(primary()))
         node = self.node(backup(**options))
         self.assertEqual((node.state, node.activation.gives_away), ("active", True))
         return node
@@ -190,10 +49,10 @@ class GivenAwayTests(NodeCase):
         node.activation.gave_away(complete=True)
         node.activation.retire()
         node.run(5.0)
-        self.assertEqual((node.state, self.byte()), ("passive", STATE_PAUSED))
+        self.assertEqual((node.state, self.state()), ("passive", STATE_PAUSED))
         again = self.node(primary())
         self.assertEqual(again.state, "active")
-        again.files.lose_locks()
+        self.kill(again)
         node.run(5.0)
         self.assertEqual((node.state, node.activations), ("active", 2))
 
@@ -202,7 +61,7 @@ class GivenAwayTests(NodeCase):
         node.activation.gave_away(complete=False)
         node.activation.retire()
         node.run(5.0)
-        self.assertEqual((node.state, node.activations, self.byte()), ("active", 2, STATE_ACTIVE))
+        self.assertEqual((node.state, node.activations, self.state()), ("active", 2, STATE_ACTIVE))
 
     def test_without_restart_backup_it_stops(self) -> None:
         node = self.active_backup(restart_backup=False)
@@ -214,10 +73,12 @@ class GivenAwayTests(NodeCase):
         self.assertFalse(node.activation.gives_away)
         node.activation.gave_away(complete=True)
         self.assertTrue(node.stop())
-        self.assertEqual(self.byte(), STATE_ACTIVE)
+        self.assertEqual(self.state(), STATE_ACTIVE)
 
 
 class TakeoverTests(NodeCase):
+    lost = "another broker has taken this folder"
+
     def setUp(self) -> None:
         super().setUp()
         self.primary = self.node(primary())
@@ -226,51 +87,45 @@ class TakeoverTests(NodeCase):
 
     def test_a_backup_goes_on_with_what_the_dead_primary_had(self) -> None:
         self.primary.queue("q")
-        self.primary.files.lose_locks()
+        self.kill(self.primary)
         self.backup.run(1.0)
         self.assertEqual((self.backup.state, self.backup.queues(), self.backup.activations), ("active", {"q"}, 1))
-        self.assertEqual(self.byte(), STATE_ACTIVE)
+        self.assertEqual(self.state(), STATE_ACTIVE)
 
     def test_the_one_that_lost_its_lock_ends_without_a_word_to_anybody(self) -> None:
         self.primary.queue("q")
-        self.primary.files.lose_locks()
+        self.kill(self.primary)
         self.backup.run(1.0)
         self.primary.run(2.0)
         self.assertEqual((self.primary.state, self.backup.state), ("failed", "active"))
-        self.assertIn("another broker has taken this folder", self.primary.failures[0])
-        self.assertEqual(self.byte(), STATE_ACTIVE)
+        self.assertIn(self.lost, self.primary.failures[0])
+        self.assertEqual(self.state(), STATE_ACTIVE)
         self.flushLoggedErrors()
 
     def test_a_start_that_fails_when_its_turn_has_come_ends_the_broker_and_leaves_the_folder_to_the_next(self) -> None:
-        unlucky = Node(self.disk, 7, backup(), problem=StartError("the port is taken"))
+        unlucky = Node(self.world, 7, backup(), problem=StartError("the port is taken"))
         self.assertTrue(self.backup.stop())
         unlucky.life.start()
         unlucky.run(1.0)
         self.primary.queue("q")
-        self.primary.files.lose_locks()
+        self.kill(self.primary)
         unlucky.run(1.0)
         self.assertEqual((unlucky.state, unlucky.failures, unlucky.clock.pending), ("failed", ["the port is taken"], 0))
         self.assertEqual(self.node(backup()).queues(), {"q"})
 
-    def test_a_lock_that_is_lost_ends_it_before_anybody_else_comes(self) -> None:
-        self.primary.files.lose_locks()
-        self.primary.run(2.0)
-        self.assertEqual(self.primary.state, "failed")
-        self.assertIn("the lock of serverlock.1 is lost", self.primary.failures[0])
-
     def test_after_an_orderly_stop_the_backup_stays_passive_until_the_primary_was_there_again(self) -> None:
         self.assertTrue(self.primary.stop())
         self.backup.run(10.0)
-        self.assertEqual((self.byte(), self.backup.state), (STATE_PAUSED, "passive"))
+        self.assertEqual((self.state(), self.backup.state), (STATE_PAUSED, "passive"))
         again = self.node(primary())
-        self.assertEqual((again.state, self.byte()), ("active", STATE_ACTIVE))
-        again.files.lose_locks()
+        self.assertEqual((again.state, self.state()), ("active", STATE_ACTIVE))
+        self.kill(again)
         self.backup.run(3.0)
         self.assertEqual(self.backup.state, "active")
 
     def test_it_shows_itself_to_the_cluster_while_it_waits(self) -> None:
         self.assertEqual(self.backup.presence.shown, self.primary.life.active.store.node_id)
-        self.primary.files.lose_locks()
+        self.kill(self.primary)
         self.backup.run(1.0)
         self.assertEqual(self.backup.presence.shown, "")
 
@@ -284,26 +139,19 @@ class TakeoverTests(NodeCase):
         third = self.node(backup())
         self.assertEqual(third.life.ready(), "the broker is passive (behind another backup)")
         self.assertEqual(third.presence.shown, "")
-        self.primary.files.lose_locks()
+        self.kill(self.primary)
         for node in (third, self.backup, third):
             node.run(1.0)
         self.assertEqual((self.backup.state, third.life.ready()), ("active", "the broker is passive (backup)"))
-        self.backup.files.lose_locks()
+        self.kill(self.backup)
         third.run(1.0)
         self.assertEqual(third.state, "active")
 
     def test_a_backup_that_is_stopped_leaves_the_folder_to_others(self) -> None:
         self.assertTrue(self.backup.stop())
-        self.assertEqual((self.backup.state, self.backup.presence.shown, self.byte()), ("stopped", "", STATE_ACTIVE))
+        self.assertEqual((self.backup.state, self.backup.presence.shown, self.state()), ("stopped", "", STATE_ACTIVE))
         third = self.node(backup())
         self.assertEqual(third.life.ready(), "the broker is passive (backup)")
-
-    def test_a_state_that_cannot_be_read_ends_a_backup(self) -> None:
-        self.disk.fail("read", OSError(5, "input/output error"))
-        self.backup.run(1.0)
-        self.assertEqual(self.backup.state, "failed")
-        self.assertIn("input/output error", self.backup.failures[0])
-        self.flushLoggedErrors()
 
 
 class NewFolderTests(NodeCase):
@@ -314,7 +162,7 @@ class NewFolderTests(NodeCase):
         first = self.node(primary())
         second.run(3.0)
         self.assertEqual((first.state, second.presence.shown), ("active", first.life.active.store.node_id))
-        first.files.lose_locks()
+        self.kill(first)
         second.run(1.0)
         self.assertEqual(second.state, "active")
 
@@ -341,7 +189,7 @@ class FailoverOnShutdownTests(NodeCase):
                 first = self.node(primary())
                 second = self.node(backup())
                 if policy.backup:
-                    first.files.lose_locks()
+                    self.kill(first)
                     second.run(1.0)
                     first, second = second, self.node(backup())
                 first.queue("q")
@@ -351,7 +199,7 @@ class FailoverOnShutdownTests(NodeCase):
                 self.assertTrue(first.stop())
                 second.run(2.0)
                 self.assertEqual((first.state, second.state, second.queues()), ("stopped", "active", {"q"}))
-                self.disk = SimulatedDisk(random.Random(1))
+                self.world = self.make_world()
 
 
 class FailbackTests(NodeCase):
@@ -359,21 +207,21 @@ class FailbackTests(NodeCase):
         """A backup that is active, and its primary that is back."""
         first, second = self.node(primary()), self.node(backup(**options))
         first.queue("q")
-        first.files.lose_locks()
+        self.kill(first)
         second.run(1.0)
         self.assertEqual(second.state, "active")
         again = self.node(primary())
         self.assertEqual(again.life.ready(), "the broker is passive (primary that waits)")
-        self.assertEqual((self.byte(), again.presence.shown), (STATE_FAILING_BACK, second.life.active.store.node_id))
+        self.assertEqual((self.state(), again.presence.shown), (STATE_FAILING_BACK, second.life.active.store.node_id))
         return again, second
 
     def assert_wanted_twice(self, again: Node, second: Node) -> None:
         """The primary has announced itself, and the backup gives way when it has looked again."""
         second.presence.other = True
         second.run(1.0)
-        self.assertEqual((second.state, self.byte()), ("active", STATE_ACTIVE))
+        self.assertEqual((second.state, self.state()), ("active", STATE_ACTIVE))
         again.run(0.5)
-        self.assertEqual(self.byte(), STATE_FAILING_BACK)
+        self.assertEqual(self.state(), STATE_FAILING_BACK)
         second.run(1.0)
 
     def test_the_primary_gets_its_folder_back_once_it_has_announced_itself(self) -> None:
@@ -385,14 +233,14 @@ class FailbackTests(NodeCase):
         again.run(1.0)
         second.run(3.0)
         self.assertEqual((again.state, again.queues(), second.state), ("active", {"q"}, "passive"))
-        again.files.lose_locks()
+        self.kill(again)
         second.run(3.0)
         self.assertEqual((second.state, second.activations), ("active", 2))
 
     def test_a_primary_gets_it_from_a_backup_that_looks_at_another_moment_and_when_it_is_slow(self) -> None:
         for seconds in (0.5, 0.9, 2.5, 6.0):
             with self.subTest(seconds=seconds):
-                self.disk = SimulatedDisk(random.Random(1))
+                self.world = self.make_world()
                 again, second = self.taken_over()
                 second.presence.other = True
                 for _ in range(6):
@@ -404,11 +252,11 @@ class FailbackTests(NodeCase):
         """The other backup has announced itself, too."""
         again, second = self.taken_over()
         third = self.node(backup())
-        again.files.lose_locks()
+        self.kill(again)
         second.presence.other = True
         second.run(20.0)
-        self.assertEqual((second.state, self.byte()), ("active", STATE_ACTIVE))
-        second.files.lose_locks()
+        self.assertEqual((second.state, self.state()), ("active", STATE_ACTIVE))
+        self.kill(second)
         third.run(3.0)
         self.assertEqual((third.state, third.queues()), ("active", {"q"}))
 
@@ -417,7 +265,7 @@ class FailbackTests(NodeCase):
         second.presence.other = True
         for _ in range(5):
             second.run(15.0)
-            self.node(primary()).files.lose_locks()
+            self.kill(self.node(primary()))
         self.assertEqual(second.state, "active")
 
     def test_without_allow_failback_it_waits(self) -> None:
@@ -426,7 +274,7 @@ class FailbackTests(NodeCase):
         second.run(5.0)
         again.run(5.0)
         self.assertEqual((again.state, second.state), ("passive", "active"))
-        second.files.lose_locks()
+        self.kill(second)
         again.run(1.0)
         self.assertEqual(again.state, "active")
 
@@ -435,7 +283,7 @@ class FailbackTests(NodeCase):
         self.assert_wanted_twice(again, second)
         self.assertEqual((second.stops_wanted, second.state), (1, "active"))
         self.assertTrue(second.stop())
-        self.assertEqual(self.byte(), STATE_FAILING_BACK)
+        self.assertEqual(self.state(), STATE_FAILING_BACK)
 
     def test_a_stop_that_was_asked_for_meanwhile_is_the_end(self) -> None:
         _, second = self.taken_over()
@@ -447,9 +295,9 @@ class FailbackTests(NodeCase):
     def test_a_primary_that_is_stopped_while_it_waits_leaves_the_backup_its_own(self) -> None:
         again, second = self.taken_over()
         self.assertTrue(again.stop())
-        self.assertEqual((self.byte(), again.presence.shown), (STATE_ACTIVE, ""))
+        self.assertEqual((self.state(), again.presence.shown), (STATE_ACTIVE, ""))
         third = self.node(backup())
-        second.files.lose_locks()
+        self.kill(second)
         third.run(1.0)
         self.assertEqual(third.state, "active")
 
@@ -469,3 +317,27 @@ class TimeoutTests(NodeCase):
         node = self.node(primary(), timeout_ms=2000)
         node.run(5.0)
         self.assertEqual(node.state, "active")
+
+
+class LostFolderTests(NodeCase):
+    """What only files have."""
+
+    world: FolderWorld
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.primary = self.node(primary())
+        self.backup = self.node(backup())
+
+    def test_a_lock_that_is_lost_ends_it_before_anybody_else_comes(self) -> None:
+        self.kill(self.primary)
+        self.primary.run(2.0)
+        self.assertEqual(self.primary.state, "failed")
+        self.assertIn("the lock of serverlock.1 is lost", self.primary.failures[0])
+
+    def test_a_state_that_cannot_be_read_ends_a_backup(self) -> None:
+        self.world.disk.fail("read", OSError(5, "input/output error"))
+        self.backup.run(1.0)
+        self.assertEqual(self.backup.state, "failed")
+        self.assertIn("input/output error", self.backup.failures[0])
+        self.flushLoggedErrors()

@@ -19,7 +19,11 @@ class BrokerTests(ImqCase):
     def test_members_that_are_not_linked_are_down(self) -> None:
         self.assertEqual(
             self.ask("listBrokers"),
-            {"clusterID": "", "brokers": [{"address": "here:7676", "state": "OPERATING"}, {"address": "B:7676", "state": "BROKER_DOWN"}]},
+            {
+                "clusterID": "",
+                "clusterIsHighlyAvailable": False,
+                "brokers": [{"address": "here:7676", "state": "OPERATING"}, {"address": "B:7676", "state": "BROKER_DOWN"}],
+            },
         )
 
     def test_everything_about_the_broker(self) -> None:
@@ -34,7 +38,7 @@ class BrokerTests(ImqCase):
         rows = {row["name"]: row for row in self.ask("listOrigins")}
         self.assertEqual(rows["imq.cluster.masterbroker"]["origin"], f"instance ({PROPERTIES}:2)")
         self.assertEqual((rows["imq.keystore.password"]["value"], rows["imq.portmapper.port"]["origin"]), ("****", "default"))
-        self.assertIn("no other value: ", rows["imq.cluster.ha"]["effect"])
+        self.assertIn("no other value: ", rows["imq.bridge.enabled"]["effect"])
 
     def test_updates_are_written_into_the_file_of_the_instance(self) -> None:
         self.ask("updateBroker", '{"imq.autocreate.queue": "false"}')

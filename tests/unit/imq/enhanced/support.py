@@ -77,7 +77,7 @@ class _ShakyConnection:
 
 
 class ClockBeat:
-    """A beat in the clock's time (:class:`mqbroker.imq.enhanced.stamping.Beat`).  ``frozen``: nothing happens."""
+    """A beat in the clock's time (:class:`mqbroker.ha.shared_store.lease.Beat`).  ``frozen``: nothing happens."""
 
     def __init__(self, clock: FakeClock) -> None:
         self.frozen = False

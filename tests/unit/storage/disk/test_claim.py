@@ -1,12 +1,14 @@
-"""The folder of a broker that shares it with nobody."""
+"""The folder of a broker that shares it with nobody, alone and beside data that are elsewhere."""
 
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
+from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.storage.disk.claim import OwnFolder
+from mqbroker.storage.disk.claim import OwnFolder, WithOwnFolder
 from mqbroker.storage.disk.epoch import EPOCH_FILE
 from mqbroker.storage.disk.nodelock import STATE_ACTIVE, STATE_FAILING_BACK, STATE_FIRST_TIME, STATE_PAUSED, NodeLock
 from mqbroker.storage.errors import StoreLockedError
@@ -59,4 +61,70 @@ class OwnFolderTests(SynchronousTestCase):
             raise OSError("no entropy")
 
         self.assertRaises(OSError, self.claim.open, fail)
+        OwnFolder(self.disk, "/data").open(lambda: NODE)
+
+
+class Shared:
+    """The right to data that are elsewhere; knows what it was told."""
+
+    token = "t"
+
+    def __init__(self) -> None:
+        self.node_id = ""
+        self.told: list[str] = []
+        self.problem: Exception | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda: self._tell(name)
+
+    def owns(self, node_id: str) -> bool:
+        return node_id == self.node_id
+
+    def open(self, missing: Callable[[], str]) -> None:
+        self._tell("open")
+        self.node_id = missing()
+
+    def _tell(self, name: str) -> None:
+        self.told.append(name)
+        if self.problem is not None:
+            raise self.problem
+
+
+class WithOwnFolderTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.disk = SimulatedDisk(random.Random(1))
+        self.disk.make_directory("/data")
+        self.shared: Any = Shared()
+        self.lock = NodeLock(self.disk, "/data")
+        self.claim = WithOwnFolder(self.shared, OwnFolder(self.disk, "/data"))
+
+    def test_both_are_told_of_everything_and_the_shared_one_has_the_say(self) -> None:
+        self.claim.open(lambda: NODE)
+        self.assertEqual((self.claim.node_id, self.claim.token, self.claim.owns(NODE), self.claim.owns("")), (NODE, "t", True, False))
+        self.claim.node_id = self.shared.node_id = "other"
+        self.assertEqual(self.claim.node_id, "other")
+        self.claim.activated()
+        self.assertEqual(self.lock.state(), STATE_ACTIVE)
+        self.claim.check()
+        self.claim.leave()
+        self.assertEqual(self.lock.state(), STATE_PAUSED)
+        self.claim.withdraw()
+        self.assertEqual(self.lock.state(), STATE_FIRST_TIME)
+        self.claim.release()
+        self.assertEqual(self.shared.told, ["open", "activated", "check", "leave", "withdraw", "release"])
+        OwnFolder(self.disk, "/data").open(lambda: NODE)
+
+    def test_a_second_process_of_the_same_instance_is_refused_before_it_asks_others(self) -> None:
+        self.claim.open(lambda: NODE)
+        second = WithOwnFolder(self.shared, OwnFolder(self.disk, "/data"))
+        self.assertRaises(StoreLockedError, second.open, lambda: NODE)
+        self.assertEqual(self.shared.told, ["open"])
+
+    def test_the_folder_is_free_whatever_fails_elsewhere(self) -> None:
+        self.shared.problem = OSError("nobody answers")
+        self.assertRaises(OSError, self.claim.open, lambda: NODE)
+        self.shared.problem = None
+        self.claim.open(lambda: NODE)
+        self.shared.problem = OSError("nobody answers")
+        self.assertRaises(OSError, self.claim.release)
         OwnFolder(self.disk, "/data").open(lambda: NODE)

@@ -21,6 +21,12 @@ class SchemaTests(TestCase):
         self.assertEqual(self.rig.ask("SELECT version FROM mqbroker_version"), [(schema.VERSION,)])
         self.assertEqual(self.rig.ask("SELECT next_id FROM mqbroker_ids"), [(1,)])
 
+    def test_nobody_has_a_lease_of_a_new_database(self) -> None:
+        schema.prepare(self.rig.database, self.connection)
+        self.assertEqual(self.rig.ask("SELECT state FROM mqbroker_pair"), [("0",)])
+        found = self.rig.ask("SELECT name, holder, expires FROM mqbroker_lease ORDER BY name")
+        self.assertEqual(found, [("backup", "", 0), ("primary", "", 0)])
+
     def test_another_version_is_refused(self) -> None:
         schema.prepare(self.rig.database, self.connection)
         with transaction(self.connection):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from unittest import TestCase, mock
+from unittest import TestCase
 
-from mqbroker.process import sqlite
+from mqbroker.process.sqlite import SqliteDatabase
 from mqbroker.storage.errors import FencedError
 from mqbroker.storage.sql import schema, session
 from mqbroker.storage.sql.database import DatabaseAwayError, transaction
@@ -101,8 +101,7 @@ class SessionTests(TestCase):
     def test_a_switch_and_a_transaction_of_the_target_wait_for_each_other(self) -> None:
         """On SQLite, which has one writer; the database counts as away when the other one takes too long."""
         first = session.take(self.connection, NODE, "one", "b1")
-        with mock.patch.object(sqlite, "BUSY_SECONDS", 0.0):
-            other = self.rig.database.connect()
+        other = SqliteDatabase(str(self.rig.path), 0.0).connect()
         self.addCleanup(other.close)
         self.connection.begin()
         first.write(self.connection, 1)
@@ -134,6 +133,14 @@ class SessionTests(TestCase):
             session.switch(self.connection, "b1", "b2", "two")
         with self.assertRaises(FencedError):
             session.take(self.connection, NODE, "one again", "b1")
+
+    def test_who_is_shut_out_writes_nothing_until_somebody_takes_the_data(self) -> None:
+        self.assertEqual(session.shut_out(self.connection, ""), 1)
+        owner = session.take(self.connection, NODE, "one")
+        following = session.shut_out(self.connection, "")
+        with self.assertRaises(FencedError), transaction(self.connection):
+            owner.write(self.connection, 1)
+        self.assertEqual(session.take(self.connection, NODE, "one").epoch, following)
 
     def test_ids_are_drawn_once(self) -> None:
         with transaction(self.connection):
