@@ -58,17 +58,17 @@ def shown_age(ms: int) -> str:
 
 
 @click.command(epilog="Example: mqbroker imq takeover bkr -n b2 -b b1:7676")
-@click.option("-n", "broker", required=True, help="The id of the broker to take over (imq.brokerid).")
+@click.option("-n", "member", required=True, help="The id of the broker to take over (imq.brokerid).")
 @target_options
-def take_over(target: Target, broker: str) -> None:
+def take_over(target: Target, member: str) -> None:
     """Let a broker of an enhanced cluster take over the messages and clients of another one, which should have stopped."""
-    target.open("Performing takeover of the broker where:", table(("Broker ID",), [(broker,)]), _ON_BROKER)
+    target.open("Performing takeover of the broker where:", table(("Broker ID",), [(member,)]), _ON_BROKER)
     found = target.run("Performing takeover failed.", "listBrokers")
-    rows = [row for row in found["brokers"] if row.get("brokerID") == broker]
+    rows = [row for row in found["brokers"] if row.get("brokerID") == member]
     if rows:
         target.tell(_members(rows))
     if target.confirmed("Are you sure you want to perform a takeover of this broker?", "The takeover was not performed."):
-        target.run("Performing takeover failed.", "takeOver", broker)
+        target.run("Performing takeover failed.", "takeOver", member)
         target.tell("Successfully performed takeover of the broker.")
 
 
