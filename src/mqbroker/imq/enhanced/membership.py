@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 ADMISSION = "takeover"
 """The kind under which new clients are not admitted during a takeover."""
 
+PARTED_SECONDS = 60.0
+"""At least so long there is no link to a member that somebody is about to take over, unless it is said that nothing came of it."""
+
 log = Logger(namespace="mqbroker.imq")
 
 
@@ -414,8 +417,16 @@ class Membership:
             return
         if broker != self.me.broker:
             active.part(str(node_id))
+            seconds = max(PARTED_SECONDS, 2 * self.settings.monitor_interval)
+            self._clock.call_later(seconds, active.turn.run, self._rejoin, active, str(broker), str(node_id))
         elif self.settings.takeover_wait != 0:
             log.warn("{taker} is about to take over this broker", taker=taker)
+
+    def _rejoin(self, active: ActiveSide, broker: str, node_id: str) -> None:
+        """A taker that has died could not say that nothing came of it."""
+        rows = [] if self.seen is None else self.seen.rows
+        if self._active is active and any(row.broker == broker and row.node_id == node_id and row.state in RUNNING for row in rows):
+            active.join(node_id)
 
     def answer_abort(self, broker: Any, node_id: Any) -> None:
         if self._active is not None and broker != self.me.broker:

@@ -166,7 +166,8 @@ class FakeActive:
         self.peers.by_id.pop(node_id, None)
 
     def join(self, node_id: str) -> None:
-        self.parted.remove(node_id)
+        if node_id in self.parted:
+            self.parted.remove(node_id)
 
     def refuse_clients(self, reason: str | None) -> None:
         self.refusal = reason

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from mqbroker.server.management.registry import ManagementError
 from mqbroker.storage.shared.brokers import State
 from tests.unit.imq.enhanced.support import Cluster, Member
 
@@ -144,3 +145,20 @@ class MembershipTests(SynchronousTestCase):
         self.two.membership.unquiesce()
         self.cluster.pass_time(1)
         self.assertEqual(self.state(self.two), (State.OPERATING, ""))
+
+    def test_a_link_that_was_ended_for_a_taker_which_died_comes_back(self) -> None:
+        node_id = self.one.active.node_id
+        self.three.membership.answers["takeoverPending"]("b1", node_id, "b2")
+        self.cluster.pass_time(59)
+        self.assertEqual(self.three.active.parted, [node_id])
+        self.cluster.pass_time(2)
+        self.assertEqual(self.three.active.parted, [])
+
+    def test_what_members_are_told_while_they_are_not_active_means_nothing(self) -> None:
+        self.three.membership.detach()
+        answers = self.three.membership.answers
+        answers["takeoverPending"]("b1", "node", "b2")
+        answers["takeoverAbort"]("b1", "node")
+        answers["takeoverComplete"]("b3", ["node"])
+        with self.assertRaises(ManagementError):
+            answers["databaseAnswers"]()
