@@ -33,6 +33,9 @@ ADMISSION = "takeover"
 PARTED_SECONDS = 60.0
 """At least so long there is no link to a member that somebody is about to take over, unless it is said that nothing came of it."""
 
+UNKNOWN_MAX = 1000
+"""Unknown nodes that are remembered."""
+
 log = Logger(namespace="mqbroker.imq")
 
 
@@ -118,6 +121,8 @@ class Membership:
         self._takeover: Takeover | None = None
         self._adopted: set[str] = set()
         """The node ids whose data are here, in memory or in pages."""
+        self._unknown: dict[str, float] = {}
+        """Node ids that the database did not know, and when a client came from there first."""
         self._failures = 0
         """Looks in a row that the database did not answer."""
         self._asking = False
@@ -392,11 +397,19 @@ class Membership:
         return None if look is None else next((row for row in look.rows if row.broker == broker), None)
 
     def serves(self, node_id: str) -> bool:
-        """May a client go on here that was at this node before?  Nobody may come before everything is there that it has left there."""
+        """May a client go on here that was at this node before?  Nobody may come before everything is there that it has left there.
+
+        Whoever comes from a node that the database does not know has left nothing.  The last look may be older than that node, so the next
+        one decides.
+        """
         if node_id in self._adopted:
             return True
         look = self.seen
-        return look is not None and node_id not in look.owners
+        if look is None or node_id in look.owners:
+            return False
+        if len(self._unknown) >= UNKNOWN_MAX:
+            self._unknown.clear()
+        return look.when > self._unknown.setdefault(node_id, self._clock.monotonic())
 
     # --- other members ask
 

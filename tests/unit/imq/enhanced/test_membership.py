@@ -41,10 +41,6 @@ class MembershipTests(SynchronousTestCase):
         self.assertIn(("takeoverComplete", "b1", [node_id]), self.three.asked)
         self.assertEqual(self.three.active.parted, [node_id])
 
-    def test_a_client_of_a_node_that_nobody_knows_is_served(self) -> None:
-        self.assertFalse(self.two.membership.serves(self.one.active.node_id))
-        self.assertTrue(self.two.membership.serves("of a store that was reset"))
-
     def test_a_member_whose_links_are_cut_and_that_stamps_is_not_taken_over(self) -> None:
         self.cluster.unlink(self.one)
         self.cluster.pass_time(20)

@@ -84,6 +84,19 @@ class TakeoverTests(SynchronousTestCase):
         [(sessions, _)] = self.two.active.data.waiting
         self.assertEqual([each.node_id for each in sessions], [node_id])
 
+    def test_a_client_of_a_node_that_the_database_does_not_know_waits_for_the_next_look(self) -> None:
+        self.assertFalse(self.two.membership.serves("of a store that was reset"))
+        self.cluster.pass_time(2)
+        self.assertTrue(self.two.membership.serves("of a store that was reset"))
+
+    def test_a_client_of_a_member_that_was_there_for_a_moment_only_waits_for_its_data(self) -> None:
+        four = self.cluster.add(4)
+        node_id = four.active.node_id
+        four.kill()
+        self.assertFalse(self.two.membership.serves(node_id))
+        self.cluster.pass_time(1)
+        self.assertFalse(self.two.membership.serves(node_id))
+
     def test_a_member_by_its_id(self) -> None:
         taken = self.two.membership.take_over_broker("b1")
         self.cluster.settle()
