@@ -33,8 +33,11 @@ ADMISSION = "takeover"
 PARTED_SECONDS = 60.0
 """At least so long there is no link to a member that somebody is about to take over, unless it is said that nothing came of it."""
 
-UNKNOWN_MAX = 1000
-"""Unknown nodes that are remembered."""
+REFUSED_MAX = 1000
+"""Nodes that are remembered because clients have come from there in vain."""
+
+ELSEWHERE_SECONDS = 15.0
+"""A Java client does not hear where its data are, and would ask for ever."""
 
 log = Logger(namespace="mqbroker.imq")
 
@@ -121,8 +124,8 @@ class Membership:
         self._takeover: Takeover | None = None
         self._adopted: set[str] = set()
         """The node ids whose data are here, in memory or in pages."""
-        self._unknown: dict[str, float] = {}
-        """Node ids that the database did not know, and when a client came from there first."""
+        self._refused: dict[str, float] = {}
+        """Node ids whose data are not here, and when a client came from there first."""
         self._failures = 0
         """Looks in a row that the database did not answer."""
         self._asking = False
@@ -400,16 +403,21 @@ class Membership:
         """May a client go on here that was at this node before?  Nobody may come before everything is there that it has left there.
 
         Whoever comes from a node that the database does not know has left nothing.  The last look may be older than that node, so the next
-        one decides.
+        one decides.  A client that is sent to the member which has its data, and goes on coming here, cannot go there: it is served here,
+        as in every home cluster, if that member is linked.
         """
         if node_id in self._adopted:
             return True
-        look = self.seen
-        if look is None or node_id in look.owners:
+        look, now = self.seen, self._clock.monotonic()
+        if look is None or self._active is None:
             return False
-        if len(self._unknown) >= UNKNOWN_MAX:
-            self._unknown.clear()
-        return look.when > self._unknown.setdefault(node_id, self._clock.monotonic())
+        if len(self._refused) >= REFUSED_MAX:
+            self._refused.clear()
+        since = self._refused.setdefault(node_id, now)
+        if node_id not in look.owners:
+            return look.when > since
+        owner = self.owner_of(node_id)
+        return owner is not None and owner.node_id in self._active.linked() and now - since >= ELSEWHERE_SECONDS
 
     # --- other members ask
 

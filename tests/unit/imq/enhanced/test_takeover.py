@@ -89,6 +89,16 @@ class TakeoverTests(SynchronousTestCase):
         self.cluster.pass_time(2)
         self.assertTrue(self.two.membership.serves("of a store that was reset"))
 
+    def test_a_client_that_does_not_find_the_taker_is_served_at_another_member_at_last(self) -> None:
+        node_id = self.one.active.node_id
+        self.assertFalse(self.three.membership.serves(node_id))
+        self.cluster.pass_time(16)
+        self.assertTrue(self.three.membership.serves(node_id))
+        self.one.kill()
+        self.assertFalse(self.three.membership.serves(node_id), "not while its broker is lost and nobody has its data")
+        self.cluster.pass_time(6)
+        self.assertTrue(self.three.membership.serves(node_id), "the taker is linked")
+
     def test_a_client_of_a_member_that_was_there_for_a_moment_only_waits_for_its_data(self) -> None:
         four = self.cluster.add(4)
         node_id = four.active.node_id
