@@ -89,7 +89,7 @@ class DatabaseTarget:
         from mqbroker.process.mounts import read_mounts
         from mqbroker.storage.sql.database import DatabaseAwayError, DatabaseError
 
-        given = {name: value for name, value in (("user", self.user), ("password", self.password)) if value is not None}
+        given: dict[str, Any] = {name: value for name, value in (("user", self.user), ("password", self.password)) if value is not None}
         try:
             database = make_database(replace(configuration, **given), Path.cwd(), read_mounts())
             connection = database.connect()

@@ -130,7 +130,8 @@ class ImqBroker(ServerResource):
         if membership is None:
             found: list[Any] = list(self._members())
         else:
-            found = list(map(enhanced_row, self._pending.result("listBrokers", membership.describe)))
+            described = self._pending.result("listBrokers", membership.describe)
+            found = list(map(enhanced_row, described))
         head = {"clusterID": self._home.cluster_id or "", "clusterIsHighlyAvailable": membership is not None}
         return json.dumps({**head, "brokers": found})
 

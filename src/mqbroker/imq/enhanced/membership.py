@@ -10,15 +10,16 @@ from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
+from mqbroker.imq.enhanced.clients import Clients, owner_of
 from mqbroker.imq.enhanced.desk import Desk
 from mqbroker.imq.enhanced.own_row import OwnRow
+from mqbroker.imq.enhanced.solitude import answers_again, is_alone
 from mqbroker.imq.enhanced.stamping import Look, Stamping
 from mqbroker.imq.enhanced.takeover import Data, Takeover, TakeoverError
 from mqbroker.imq.enhanced.watch import Watch, WatchSettings
 from mqbroker.imq.links.requests import Peers
 from mqbroker.server.management.registry import ManagementError
 from mqbroker.storage.shared.brokers import BEING_TAKEN, RUNNING, BrokerRow, BrokerTable, Myself, State
-from mqclient.errors import MQError
 
 if TYPE_CHECKING:
     from mqbroker.config.model.home_cluster import EnhancedCluster
@@ -32,12 +33,6 @@ ADMISSION = "takeover"
 
 PARTED_SECONDS = 60.0
 """At least so long there is no link to a member that somebody is about to take over, unless it is said that nothing came of it."""
-
-REFUSED_MAX = 1000
-"""Nodes that are remembered because clients have come from there in vain."""
-
-ELSEWHERE_SECONDS = 15.0
-"""A Java client does not hear where its data are, and would ask for ever."""
 
 log = Logger(namespace="mqbroker.imq")
 
@@ -122,15 +117,10 @@ class Membership:
         self._stamping = Stamping(outside.database, self.table, self._row, outside.beat, outside.clock, outside.call, self._looked)
         self._watch = self._new_watch()
         self._takeover: Takeover | None = None
-        self._adopted: set[str] = set()
-        """The node ids whose data are here, in memory or in pages."""
-        self._refused: dict[str, float] = {}
-        """Node ids whose data are not here, and when a client came from there first."""
+        self._clients = Clients()
         self._failures = 0
         """Looks in a row that the database did not answer."""
         self._asking = False
-        self._back: Deferred[None] | None = None
-        """Comes when the database answers again, after this broker has given up."""
 
     def _new_watch(self) -> Watch:
         return Watch(self._myself.broker, WatchSettings(self.settings.monitor_interval, self.settings.monitor_threshold))
@@ -170,7 +160,8 @@ class Membership:
             self.settings.takeover_delay,
         )
         self._row.operate(lambda: active.node_id)
-        self._adopted = {active.node_id}
+        self._clients = Clients()
+        self._clients.adopted.add(active.node_id)
         self._outside.desk.ask(self._first_look).addCallbacks(self._begin, self._not_begun)
 
     def _first_look(self, connection: Connection) -> Look:
@@ -178,7 +169,7 @@ class Membership:
 
     def _begin(self, look: Look) -> None:
         """What this broker has at its start is there already."""
-        self._adopted.update(node_id for node_id, broker in look.owners.items() if broker == self._myself.broker)
+        self._clients.adopted.update(node_id for node_id, broker in look.owners.items() if broker == self._myself.broker)
         self.seen = look
         if self._active is not None:
             self._active.turn.run(self._list_members, self._active, look)
@@ -191,7 +182,6 @@ class Membership:
         if self._takeover is not None:
             self._takeover.stop()
         self._active = self._takeover = None
-        self._adopted.clear()
 
     def quiesce(self) -> None:
         self._row.quiesce()
@@ -323,40 +313,20 @@ class Membership:
             log.warn("the database does not answer: {error}", error=error)
         if self._failures >= self.settings.failures and not self._asking:
             self._asking = True
-            Deferred.fromCoroutine(self._is_alone(active)).addCallback(self._give_up_alone).addErrback(self._not_asked)
-
-    async def _is_alone(self, active: ActiveSide) -> bool:
-        """Has another member the database, or can none be asked although there are some?"""
-        peers = list(active.peers.by_id.values())
-        answers = [peer.ask("databaseAnswers") for peer in peers]
-        found = [await _or_false(each) for each in answers]
-        others = [] if self.seen is None else [row for row in self.seen.rows if row.broker != self.me.broker and row.state in RUNNING]
-        return any(found) or (not peers and bool(others))
+            rows = [] if self.seen is None else self.seen.rows
+            others = any(row.broker != self.me.broker and row.state in RUNNING for row in rows)
+            Deferred.fromCoroutine(is_alone(active.peers, others)).addCallback(self._give_up_alone).addErrback(self._not_asked)
 
     def _give_up_alone(self, alone: bool) -> None:
         self._asking = False
         if alone and self._failures >= self.settings.failures and self._active is not None:
             self._stamping.stop()
-            self._back = back = Deferred[None]()
-            self._look_for_database()
+            back = answers_again(self._outside.desk, self.table, self._clock, self.settings.monitor_interval)
             self._end_activity(f"the database has not answered {self._failures} times, and this broker alone has lost it", back)
 
     def _not_asked(self, failure: Failure) -> None:
         self._asking = False
         log.failure("other members could not be asked for the database", failure=failure)
-
-    def _look_for_database(self) -> None:
-        """Ask again and again until the database answers; then the new start begins."""
-        asked = self._outside.desk.ask(self.table.now)
-        asked.addCallbacks(
-            lambda _: self._database_back(),
-            lambda _: self._clock.call_later(self.settings.monitor_interval, self._look_for_database),
-        )
-
-    def _database_back(self) -> None:
-        back, self._back = self._back, None
-        if back is not None:
-            back.callback(None)
 
     @property
     def stamp_age_s(self) -> float:
@@ -388,36 +358,19 @@ class Membership:
         self.takeovers += 1
         active = self._active
         if active is not None:
-            self._adopted.update(node_ids)
+            self._clients.adopted.update(node_ids)
             active.refuse_clients(None)
 
     # --- clients
 
     def owner_of(self, node_id: str) -> BrokerRow | None:
         """The member that has the data of a node; None where nobody has, as far as it is known."""
-        look = self.seen
-        broker = None if look is None else look.owners.get(node_id)
-        return None if look is None else next((row for row in look.rows if row.broker == broker), None)
+        return None if self.seen is None else owner_of(self.seen, node_id)
 
     def serves(self, node_id: str) -> bool:
-        """May a client go on here that was at this node before?  Nobody may come before everything is there that it has left there.
-
-        Whoever comes from a node that the database does not know has left nothing.  The last look may be older than that node, so the next
-        one decides.  A client that is sent to the member which has its data, and goes on coming here, cannot go there: it is served here,
-        as in every home cluster, if that member is linked.
-        """
-        if node_id in self._adopted:
-            return True
-        look, now = self.seen, self._clock.monotonic()
-        if look is None or self._active is None:
-            return False
-        if len(self._refused) >= REFUSED_MAX:
-            self._refused.clear()
-        since = self._refused.setdefault(node_id, now)
-        if node_id not in look.owners:
-            return look.when > since
-        owner = self.owner_of(node_id)
-        return owner is not None and owner.node_id in self._active.linked() and now - since >= ELSEWHERE_SECONDS
+        """May a client go on here that was at this node before?"""
+        active, look = self._active, self.seen
+        return active is not None and self._clients.serves(node_id, look, active.linked(), self._clock.monotonic())
 
     # --- other members ask
 
@@ -462,10 +415,3 @@ class Membership:
         if self._active is None:
             raise ManagementError("this broker is not active")
         return self._failures == 0
-
-
-async def _or_false(answer: Deferred[Any]) -> bool:
-    try:
-        return bool(await answer)
-    except MQError:
-        return False
