@@ -24,10 +24,10 @@ class DatabaseStoreConfiguration:
     user: str | None = None
     password: str | None = field(default=None, repr=False)
     network_timeout: int = 20_000
-    idle_timeout: int | None = None
     lock_expiration: int = 20_000
     lock_renew_period: int = 4_000
     allowed_time_diff: int = 250
+    idle_timeout: int | None = None
 
     @property
     def vendor(self) -> str:
