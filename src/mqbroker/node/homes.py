@@ -26,6 +26,7 @@ from mqbroker.imq.links.operations import RESOURCE
 from mqbroker.imq.links.requests import LinkedPeers
 from mqbroker.imq.master.shared import SharedDefinitions
 from mqbroker.imq.peers.looking import Looking, Members
+from mqbroker.imq.peers.same_record import SameRecord
 from mqbroker.imq.peers.table_peer import TablePeer
 from mqbroker.node.enhanced import ActiveMember, show
 from mqbroker.server.management.registry import ManagementError
@@ -109,7 +110,11 @@ class Homes:
         peers = LinkedPeers(self.links, lambda: f"imq.{new_uuid(runtime)}", settings.wait_reply_s, server.turn)
         registrar = server.messaging.registrar
         assert isinstance(registrar, HomeRegistrar)  # of such a configuration
-        agreement = Agreement(match_properties(settings), peers, lambda node_id: connection().part(node_id))
+
+        def part(node_id: str) -> None:
+            connection().part(node_id)
+
+        agreement = Agreement(match_properties(settings), peers, part)
         self._reloading = Reloading(settings.brokers, self._read_places, self._change_members, peers)
         answers = {"matchProperties": agreement.answer, "reload": self._reloading.here}
         if membership is not None:
@@ -119,10 +124,13 @@ class Homes:
             server, settings, peers, registrar, kept, lambda: new_uuid(runtime), self._leave, answers, make_table
         )
         self._turn = server.turn
-        self._looking = None
+        self._looking: Looking | None = None
+        self._same_record: SameRecord | None = None
         if self._table is not None:
             found = None if self.members is None or membership is not None else self._listed
+            standing = self.shared.recording.standing
             self._looking = Looking(self._table, server.clock, server.turn, self.shared.recording.answer_record_has, found)
+            self._same_record = SameRecord(peers, server.clock, server.turn, lambda: (standing.generation, standing.position), part)
         self.membership = membership
         self._active = None
         if membership is not None:
@@ -256,9 +264,10 @@ class Homes:
         self.delivery.stop()
         while self._hidden:
             self._hidden.pop()()
-        if self._looking is None or self._table is None:
+        if self._looking is None or self._same_record is None or self._table is None:
             return succeed(None)
         self._looking.stop()
+        self._same_record.stop()
         stopped: Deferred[None] = Deferred()
         stopped.addCallback(lambda _: self._end_thread())
         table = self._table

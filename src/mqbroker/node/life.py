@@ -55,7 +55,7 @@ class BrokerLife:
         self._pages = parts.make_pages(self)
         self._store: Store
         self._active: ActiveBroker | None = None
-        self._writer: EndingWriter | None = None
+        self._writers: list[EndingWriter] = []
         self._error: Exception | None = None
         """The reason of the last refused start."""
         self._start_waits = False
@@ -317,7 +317,7 @@ class BrokerLife:
         self._watch_no_more()
         self.take_nobody()
         self._parts.activation.cease()
-        self._end_writer()
+        self._end_writers()
         self._pages.close()
         if isinstance(error, StorageError | OSError):
             self._error = StartError(advice(error) if isinstance(error, OSError) else str(error))
@@ -333,7 +333,7 @@ class BrokerLife:
         self._closing.append(self.take_nobody())
         self._parts.activation.cease()
         self._store.abort()
-        self._end_writer()
+        self._end_writers()
         self._closing.append(self._close_pages())
 
     def leave(self) -> None:
@@ -358,7 +358,7 @@ class BrokerLife:
         def finished(result: object) -> None:
             limit.cancel()
             self._parts.activation.cease()
-            self._end_writer()
+            self._end_writers()
             self._machine.written()
 
         closing: Deferred[Any] = gatherResults([*self._closing, self._close_pages(), written], consumeErrors=True)
@@ -398,7 +398,7 @@ class BrokerLife:
                 self._closing.append(self._active.listeners.close())
         self._store.abort()
         self._parts.activation.cease()
-        self._end_writer()
+        self._end_writers()
 
     def _store_failed(self, era: object, reason: str) -> None:
         self._returns = False
@@ -407,16 +407,17 @@ class BrokerLife:
         # The store is in the middle of its work now.
         self._parts.clock.call_later(0, lambda: self._machine.fail() if era is self._era else None)
 
-    # --- the writer of the store
+    # --- the writers of the store
 
     def _new_writer(self) -> DiskWriter:
-        self._writer = self._parts.make_writer(self._in_turn)
-        return self._writer
+        writer = self._parts.make_writer(self._in_turn)
+        self._writers.append(writer)
+        return writer
 
-    def _end_writer(self) -> None:
+    def _end_writers(self) -> None:
         """Returns when every submitted operation has run."""
-        if self._writer is not None:
-            writer, self._writer = self._writer, None
+        writers, self._writers = self._writers, []
+        for writer in writers:
             writer.close()
 
     def _in_turn(self, function: Callable[..., object], *args: Any) -> None:

@@ -30,6 +30,7 @@ NOT_RUN: dict[str, dict[str, str]] = {
         "$ make test": THE_TESTS,
         "PYTHONPATH=src:clients/mqclient/src:clients/mqspark/src:plugins python -m pytest tests/unit/messaging": THE_TESTS,
     },
+    "database.md": {"imq.persist.store=jdbc": "a file of properties: tests/unit/config/imq/test_databases.py"},
     "getting-started.md": {
         "$ python3 -m venv .venv": INSTALLS,
         "$ /var/lib/old/bin/artemis data exp --output exp.xml": "needs an Artemis: tests/interop/test_export_and_import.py",
@@ -46,6 +47,8 @@ NOT_RUN: dict[str, dict[str, str]] = {
         "$ mqbroker imq brokerd -varhome /var/imq -name b1 -port 7676 -Dimq.cluster.url=file:/etc/imq/cluster.properties": HOME_BROKERS,
         "$ mqbroker imq create dst -t q -n orders -o maxNumMsgs=100000 -o limitBehavior=FLOW_CONTROL "
         "-b b1:7676 -passfile passfile": HOME_BROKERS,
+        "imq.cluster.nomasterbroker=true": "a file of properties: tests/unit/config/imq/test_databases.py",
+        "$ mqbroker imq dbmgr create sharecc_tbl -varhome /var/imq -name b1": "needs an instance: tests/unit/cli/imq/test_dbmgr_record.py",
     },
     "java.md": {
         "<dependency>": JAVA_PAGE,

@@ -66,13 +66,19 @@ class SampleClusterTests(SynchronousTestCase):
         self.follow_the_readme("cluster-discovery")
 
     def test_home_brokers(self) -> None:
-        sample = self.follow_the_readme("imq-master")
+        self.follow_homes("imq-master", "cluster.properties")
+
+    def test_peers(self) -> None:
+        self.follow_homes("imq-peers", "orders")
+
+    def follow_homes(self, name: str, shown_at_last: str) -> None:
+        sample = self.follow_the_readme(name)
         passfile = sample.folder / "passfile"
         passfile.write_text("imq.imqcmd.password=any\n")
         for command in sample.commands()[2:]:
             shown = sample.run([*command, "-passfile", str(passfile)])
             self.assertEqual(shown.status, 0, shown.err)
-        self.assertIn("cluster.properties", shown.out)
+        self.assertIn(shown_at_last, shown.out)
         self.assertEqual(sample.stop(), 0, sample.text()[-3000:])
 
     def test_an_enhanced_cluster(self) -> None:

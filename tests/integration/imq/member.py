@@ -1,4 +1,7 @@
-"""A member of a home cluster as a process of its own: ``python -m tests.integration.imq.member NUMBER FOLDER PORT…``."""
+"""A member of a home cluster as a process of its own: ``python -m tests.integration.imq.member NUMBER FOLDER [URL] PORT…``.
+
+With the URL of a database it is one of a cluster of peers.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +15,16 @@ from twisted.logger import globalLogBeginner, textFileLogObserver
 from mqbroker.app import Broker, BrokerSettings
 from mqbroker.config.model.cluster import ClusterConnectionConfiguration
 from mqbroker.config.model.configuration import Configuration
-from mqbroker.config.model.home_cluster import HomeCluster
+from mqbroker.config.model.database import DatabaseStoreConfiguration
+from mqbroker.config.model.home_cluster import HomeCluster, SharedRecord
 from mqclient.urls import parse_transport_uri
 
 reactor: Any = _reactor
 
 
-def configuration_of(number: int, ports: list[int], **options: Any) -> Configuration:
-    """Member ``number`` of those on these ports of the loopback address."""
+def configuration_of(number: int, ports: list[int], url: str | None = None, **options: Any) -> Configuration:
+    """Member ``number`` of those on these ports of the loopback address; ``url`` is that of the database of peers."""
+    record = None if url is None else SharedRecord(DatabaseStoreConfiguration(url), "c")
     places = [f"127.0.0.1:{port}" for port in ports]
     others = tuple(f"member-{other}" for other in range(len(ports)) if other != number)
     connection = ClusterConnectionConfiguration(
@@ -41,14 +46,16 @@ def configuration_of(number: int, ports: list[int], **options: Any) -> Configura
         acceptors=[parse_transport_uri(f"tcp://{places[number]}", "jms")],
         connectors={f"member-{other}": parse_transport_uri(f"tcp://{place}", f"member-{other}") for other, place in enumerate(places)},
         cluster_connections=[connection],
-        home_cluster=HomeCluster(tuple(places), None, places[number]),
+        home_cluster=HomeCluster(tuple(places), None, places[number], record=record),
         **options,
     )
 
 
 def main(number: str, folder: str, *ports: str) -> None:
     globalLogBeginner.beginLoggingTo([textFileLogObserver(sys.stdout)], redirectStandardIO=False)
-    broker = Broker(BrokerSettings(configuration_of(int(number), [int(port) for port in ports]), Path(folder)), reactor)
+    url = ports[0] if ports[0].startswith("jdbc:") else None
+    numbers = [int(port) for port in (ports if url is None else ports[1:])]
+    broker = Broker(BrokerSettings(configuration_of(int(number), numbers, url), Path(folder)), reactor)
     broker.start()
     reactor.run()
 

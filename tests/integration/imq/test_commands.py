@@ -224,3 +224,70 @@ class ClusterTests(InstanceCase):
         self.running[0].ended()
         self.start(0, "-restore", str(record))
         self.until(lambda: "news" in self.names(0), "the topic is there again")
+
+
+class PeersTests(InstanceCase):
+    """No list of brokers, and no master (complaints 108 and 54 of OpenMQ's users)."""
+
+    count = 3
+    jdbc = "imq.cluster.sharecc.persist.jdbc"
+
+    def make_peers(self) -> None:
+        self.central.write_text(
+            f"imq.cluster.nomasterbroker=true\nimq.cluster.clusterid=c\nimq.hostname=127.0.0.1\n{self.jdbc}.dbVendor=sqlite\n"
+            f"{self.jdbc}.sqlite.opendburl=jdbc:sqlite:{self.folder}/record.db\n"
+        )
+
+    def dbmgr(self, *words: str) -> str:
+        result = mqbroker("imq", "dbmgr", *words, "-varhome", str(self.folder / "var"), f"-Dimq.cluster.url=file:{self.central}")
+        self.assertEqual((result.status, result.err), (0, ""))
+        return result.out
+
+    def start_peers(self, *numbers: int) -> None:
+        for number in numbers:
+            self.start(number)
+        expected = [self.places[number] for number in numbers]
+        for number in numbers:
+            self.until(
+                lambda number=number: [place for place, state in self.states(number).items() if state == "OPERATING"] == sorted(expected),  # type: ignore[misc]
+                f"b{number} is linked with all others",
+            )
+
+    def shut_down(self, *numbers: int) -> None:
+        for number in numbers:
+            self.good(number, "shutdown", "bkr", "-f")
+            self.running[number].ended()
+
+    def test_a_master_becomes_a_cluster_of_peers(self) -> None:
+        self.write_central(self.places[:1])
+        self.start(0)
+        self.good(0, "create", "dst", "-t", "t", "-n", "news")
+        record = self.folder / "record"
+        self.shut_down(0)
+        self.start(0, "-backup", str(record)).wait_for("the change record was backed up")
+        self.shut_down(0)
+        self.make_peers()
+        self.dbmgr("create", "sharecc_tbl")
+        self.dbmgr("restore", "sharecc_tbl", "-file", str(record))
+        self.start_peers(0, 1, 2)
+        for number in range(3):
+            self.until(lambda number=number: "news" in self.names(number), f"b{number} has what was on record")  # type: ignore[misc]
+        self.good(1, "create", "dst", "-t", "q", "-n", "orders")
+        self.until(lambda: "orders" in self.names(2), "b2 has it, too")
+        shown = json.loads(self.good(1, "query", "bkr", "--json"))
+        self.assertEqual((shown["Cluster Master Broker"], shown["Cluster ID"]), ("imq.cluster.nomasterbroker=true (sqlite)", "c"))
+        self.shut_down(0, 1)
+        self.assertEqual(self.states(2)[self.places[0]], "BROKER_DOWN")
+        self.good(2, "destroy", "dst", "-t", "t", "-n", "news", "-f")
+        self.start(0)
+        self.until(lambda: self.names(0) == ["mq.sys.dmq", "orders"], "b0 has what has changed meanwhile")
+        # Another record takes the place of the present one, while brokers run: they start again, and take over everything.
+        self.dbmgr("backup", "sharecc_tbl", "-file", str(self.folder / "orders"))
+        self.good(0, "create", "dst", "-t", "t", "-n", "later")
+        self.until(lambda: "later" in self.names(2), "b2 has the topic")
+        self.dbmgr("recreate", "sharecc_tbl")
+        self.dbmgr("restore", "sharecc_tbl", "-file", str(self.folder / "orders"))
+        for number in (0, 2):
+            self.running[number].wait_for("this broker starts again: PRECONDITION_FAILED")
+            self.running[number].wait_for("AMQ221007", 2)
+            self.until(lambda number=number: self.names(number) == ["mq.sys.dmq", "orders"], f"b{number} has the restored record")  # type: ignore[misc]

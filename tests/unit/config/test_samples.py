@@ -23,7 +23,7 @@ PAIR, REPLICATED, SCALE_DOWN, COLOCATED = "ha-shared-store", "ha-replication", "
 LOCKED, COMPETING = ("ha-lock-file", "ha-zookeeper"), "ha-competing"
 HA = (PAIR, REPLICATED, SCALE_DOWN, COLOCATED, *LOCKED, COMPETING)
 LOOPBACK = "127.0.0.1"
-HOMES, ENHANCED = "imq-master", "imq-enhanced"
+HOMES, PEERS, ENHANCED = "imq-master", "imq-peers", "imq-enhanced"
 DATABASE = "database-pair"
 
 
@@ -47,7 +47,7 @@ class SampleTests(SynchronousTestCase):
 
     def test_every_folder_is_here(self) -> None:
         found = {path.name for kind in ("cluster", "ha", "imq") for path in CONFIG.glob(f"{kind}-*")}
-        self.assertEqual(found, {*FOLDERS, *HA, HOMES, ENHANCED})
+        self.assertEqual(found, {*FOLDERS, *HA, HOMES, PEERS, ENHANCED})
 
     def test_the_brokers_of_a_folder_fit_each_other(self) -> None:
         for folder in FOLDERS:
@@ -202,23 +202,36 @@ class SampleTests(SynchronousTestCase):
                     with self.subTest(folder=folder, url=str(uri)):
                         self.assertTrue(uri.port in ports if uri.scheme == "tcp" else (uri.host, uri.port) == ("231.7.7.7", 9876))
 
-    def test_home_brokers_share_a_cluster_file(self) -> None:
-        folders = sorted(path.parents[1] for path in (CONFIG / HOMES).glob("*/etc/broker.xml"))
-        made = {folder.name: settings_from_instance(folder, [], {}) for folder in folders}
-        homes = [each.configuration.home_cluster for each in made.values()]
-        places = tuple(f"{LOOPBACK}:{port}" for port in (7676, 7677, 7678))
-        self.assertEqual(
-            [(home.brokers, home.master, home.address) for home in homes if home], [(places, places[0], own) for own in places]
-        )
+    def instances(self, folder: str, **environment: str) -> dict[str, BrokerSettings]:
+        """The home brokers of a folder by name, which differ in their ports and nothing else."""
+        folders = sorted(path.parents[1] for path in (CONFIG / folder).glob("*/etc/broker.xml"))
+        made = {each.name: settings_from_instance(each, [], environment) for each in folders}
         self.assertEqual(list(made), ["b0", "b1", "b2"])
         for name, settings in made.items():
             configuration = settings.configuration
             self.assertEqual((configuration.name, list(settings.warnings)), (name, []))
             self.assertEqual({uri.host for uri in [*configuration.acceptors, *configuration.connectors.values()]}, {LOOPBACK})
-        text = (CONFIG / HOMES / "README.md").read_text()
-        self.assertIn(f"$ make run CONFIG=config/{HOMES}\n", text)
+        text = (CONFIG / folder / "README.md").read_text()
+        self.assertIn(f"$ make run CONFIG=config/{folder}\n", text)
         listed = dict(re.findall(r"(?m)^\| `(\w+)` \| (\d+) \|$", text))
         self.assertEqual(listed, {name: str(each.configuration.acceptors[0].port) for name, each in made.items()})
+        return made
+
+    def test_peers_share_a_database(self) -> None:
+        homes = [each.configuration.home_cluster for each in self.instances(PEERS).values()]
+        records = {home.record for home in homes if home is not None}
+        self.assertEqual([record and record.database.url for record in records], [f"jdbc:sqlite:{CONFIG.parent}/data/imq-peers/record.db"])
+        self.assertEqual([home and (home.master, home.finds_members) for home in homes], [(None, True)] * 3)
+        url = "jdbc:postgresql://127.0.0.1:5432/mq?user=mq&password=secret"
+        homes = [each.configuration.home_cluster for each in self.instances(PEERS, MQBROKER_DATABASE=url).values()]
+        self.assertEqual({home.record.database.url for home in homes if home is not None and home.record is not None}, {url})
+
+    def test_home_brokers_share_a_cluster_file(self) -> None:
+        homes = [each.configuration.home_cluster for each in self.instances(HOMES).values()]
+        places = tuple(f"{LOOPBACK}:{port}" for port in (7676, 7677, 7678))
+        self.assertEqual(
+            [(home.brokers, home.master, home.address) for home in homes if home], [(places, places[0], own) for own in places]
+        )
 
     def test_an_enhanced_cluster_is_on_sqlite_unless_a_variable_says_otherwise(self) -> None:
         folders = sorted(path.parents[1] for path in (CONFIG / ENHANCED).glob("*/etc/broker.xml"))

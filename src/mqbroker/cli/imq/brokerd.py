@@ -86,6 +86,8 @@ def brokerd(name: str, varhome: Path | None, **options: Any) -> None:
     if not (folder / "etc" / "bootstrap.xml").exists():
         _create(folder)
     for what in options["resets"]:
+        if what == "store":
+            _reset_database(name, varhome, options)
         _reset(folder, what)
     _check_record_files(options["backup"], options["restore"])
     arguments = ["--instance", str(folder), *daemon_arguments(options)]
@@ -154,6 +156,22 @@ def _create(folder: Path) -> None:
     write_instance(folder, "data", imq_instance_files(folder, sys.executable, lambda: os.urandom(32)))
     click.echo(f"Created instance {folder}")
     click.echo("Its users are admin and guest, whose passwords are their names: change them with `mqbroker user reset`")
+
+
+def _reset_database(name: str, varhome: Path | None, options: dict[str, Any]) -> None:
+    """Forget the messages of an instance that keeps them in a database."""
+    from mqbroker.cli.imq.dbmgr import DatabaseTarget
+
+    target = DatabaseTarget(name, varhome, options["libhome"], options["definitions"], options["passfile"], None, None)
+    databases = target.databases()
+    if databases.store is None:
+        return
+    from mqbroker.storage.sql.schema import prepare
+    from mqbroker.storage.sql.session import drop
+
+    with target.connected(databases.store) as (database, connection):
+        prepare(database, connection)
+        drop(connection, databases.broker_id or "")
 
 
 def _reset(folder: Path, what: str) -> None:

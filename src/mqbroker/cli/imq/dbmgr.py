@@ -89,9 +89,9 @@ class DatabaseTarget:
         from mqbroker.process.mounts import read_mounts
         from mqbroker.storage.sql.database import DatabaseAwayError, DatabaseError
 
-        given: dict[str, Any] = {name: value for name, value in (("user", self.user), ("password", self.password)) if value is not None}
+        named = replace(configuration, user=self.user or configuration.user, password=self.password or configuration.password)
         try:
-            database = make_database(replace(configuration, **given), Path.cwd(), read_mounts())
+            database = make_database(named, Path.cwd(), read_mounts())
             connection = database.connect()
             try:
                 yield database, connection

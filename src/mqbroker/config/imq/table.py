@@ -157,7 +157,7 @@ CLUSTER: Sequence[ImqProperty] = (
     _shared(honoured("imq.cluster.sharecc.persistCreate", kinds.BOOLEAN, "Make the table of the record where there is none."), "true"),
     _each(honoured(f"{RECORD_DATABASE}.connection.retry.max", _COUNT, "How often a start looks for the database; -1 for ever."), "60"),
     _each(honoured(f"{RECORD_DATABASE}.connection.retry.delay", kinds.POSITIVE, "Between two such attempts, ms."), "5000"),
-    *_database(RECORD_DATABASE, _shared, "*."),
+    *_database(RECORD_DATABASE, _shared, "*.", ""),
     _each(honoured("imq.brokerid", kinds.TEXT, "Name of the broker in a database, which no other one has.")),
     _each(
         honoured("imq.cluster.ha.takeoverWaitTimeout", kinds.INT, "How long a start waits while it is taken over, s; below 0 for ever."),

@@ -16,6 +16,7 @@ from mqclient.protocol.topology import TopologyMember
 
 if TYPE_CHECKING:
     from mqbroker.config.imq.instance import ImqInstance
+    from mqbroker.config.model.home_cluster import HomeCluster
     from mqbroker.imq.enhanced.membership import Described
     from mqbroker.messaging.queues.queue import Queue
     from mqbroker.server.server import Server
@@ -125,10 +126,14 @@ def broker_groups(
             ("Cluster is Highly Available", "false" if home.enhanced is None else "true"),
             ("Cluster Broker List (active)", _list(active)),
             ("Cluster Broker List (configured)", _list(configured)),
-            ("Cluster Master Broker", master or ""),
+            ("Cluster Master Broker", master or _no_master(home)),
             ("Cluster URL", text("imq.cluster.url")),
         ],
     ]
+
+
+def _no_master(home: HomeCluster) -> str:
+    return "" if home.record is None else f"imq.cluster.nomasterbroker=true ({home.record.database.vendor})"
 
 
 def _counts(where: str, queues: Iterable[Queue]) -> list[Pair]:

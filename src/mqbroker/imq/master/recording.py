@@ -238,10 +238,11 @@ class Recording:
 
     # --- what other members tell
 
-    def answer_record_has(self, generation: Any, position: Any) -> None:
-        """The record has come to ``position``."""
+    def answer_record_has(self, generation: Any, position: Any) -> str | None:
+        """The record has come to ``position``.  Returns the record that this broker follows."""
         if self.state == states.running.name and (generation != self.standing.generation or int(position) > self.standing.position):
             self._follower.behind(int(position) if generation == self.standing.generation else self.standing.position + 1)
+        return self.standing.generation
 
     def answer_change(self, place: Any, wish: Any) -> None:
         """A member of a cluster without a record has made a change."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
 from mqbroker.storage.shared.brokers import RUNNING, BrokerTable, State
+from mqbroker.storage.sql import session
 from mqbroker.storage.sql.database import Connection, Database, DatabaseError, Row, transaction
 from mqbroker.storage.sql.schema import NAMES, PREFIX, columns, table
 
@@ -84,9 +85,6 @@ def _put(connection: Connection, statement: str, rows: Iterator[Sequence[Any]]) 
     return count
 
 
-_OF_SESSIONS = ("address", "queue", "setting", "message", "reference", "body", "duplicate", "branch")
-
-
 def remove_broker(database: Database, connection: Connection, broker: str) -> int:
     """Remove a broker of an enhanced cluster and what it still has, in one transaction.  Returns the number of its store sessions.
 
@@ -99,9 +97,4 @@ def remove_broker(database: Database, connection: Connection, broker: str) -> in
             raise DatabaseError(f"there is no broker {broker} in {database.name}")
         if not members.remove(connection, row):
             raise DatabaseError(f"{broker} has just changed its state")
-        sessions = connection.rows(table("SELECT session FROM {session} WHERE broker = ?"), (broker,))
-        for (number,) in sessions:
-            for name in _OF_SESSIONS:
-                connection.run(f"DELETE FROM {PREFIX}{name} WHERE session = ?", (number,))
-        connection.run(table("DELETE FROM {session} WHERE broker = ?"), (broker,))
-        return len(sessions)
+        return session.clear(connection, broker)

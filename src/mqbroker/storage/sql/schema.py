@@ -76,6 +76,9 @@ _INDEXES = (
 )
 
 
+OF_SESSIONS = tuple(each.split(" ", 1)[0] for each in _TABLES if " (session " in each and not each.startswith("session "))
+"""The tables whose rows belong to a session."""
+
 NAMES = tuple(each.split(" ", 1)[0] for each in _TABLES)
 """The tables, without their prefix."""
 

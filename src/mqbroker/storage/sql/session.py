@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from mqbroker.storage.errors import FencedError, OwnerChangedError
 from mqbroker.storage.sql.database import Connection, transaction
-from mqbroker.storage.sql.schema import table
+from mqbroker.storage.sql.schema import OF_SESSIONS, PREFIX, table
 from mqbroker.storage.sql.texts import given, kept
 
 ID_BLOCK = 1 << 32
@@ -135,6 +135,25 @@ def shut_out(connection: Connection, broker: str) -> int:
     connection.run(table("UPDATE {session} SET owner = '', epoch = epoch + 1 WHERE broker = ?"), (broker,))
     found = connection.rows(table("SELECT MAX(epoch) FROM {session} WHERE broker = ? AND current = 1"), (broker,))
     return (found[0][0] or 0) + 1
+
+
+def drop(connection: Connection, broker: str) -> int:
+    """Remove all data of a broker, in a transaction of its own; its process, if there is one, writes nothing more.
+
+    Returns the number of its sessions.
+    """
+    with transaction(connection):
+        return clear(connection, broker)
+
+
+def clear(connection: Connection, broker: str) -> int:
+    """As :func:`drop`, within a transaction of the caller."""
+    found = connection.rows(table("SELECT session FROM {session} WHERE broker = ?"), (broker,))
+    for (number,) in found:
+        for name in OF_SESSIONS:
+            connection.run(f"DELETE FROM {PREFIX}{name} WHERE session = ?", (number,))
+    connection.run(table("DELETE FROM {session} WHERE broker = ?"), (broker,))
+    return len(found)
 
 
 def draw_ids(connection: Connection, count: int) -> int:

@@ -8,6 +8,8 @@ from unittest import mock
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from mqbroker.process.sqlite import SqliteDatabase
+from mqbroker.storage.sql import schema, session
 from tests.unit.cli.runner import Result, mqbroker
 
 
@@ -81,6 +83,23 @@ class BrokerdTests(SynchronousTestCase):
         self.assertEqual(list((self.instance / "data").iterdir()), [])
         self.assertEqual((self.instance / "props" / "config.properties").read_text(), "")
         self.assertIn("-reset", self.brokerd("-reset", "everything").err)
+
+    def test_a_store_in_a_database_is_reset_there(self) -> None:
+        self.brokerd()
+        path = self.varhome / "messages.db"
+        text = f"imq.persist.store=jdbc\nimq.persist.jdbc.opendburl=jdbc:sqlite:{path}\nimq.brokerid=b1\n"
+        (self.instance / "props" / "config.properties").write_text(text)
+        database = SqliteDatabase(str(path))
+        connection = database.connect()
+        self.addCleanup(connection.close)
+        schema.prepare(database, connection)
+        for number, broker in enumerate(("b1", "b2")):
+            session.take(connection, f"node-{number}", "owner", broker)
+        self.started.clear()
+        self.assertEqual(self.arguments("-reset", "store"), [])
+        self.assertEqual([session.node_id_of(connection, broker) for broker in ("b1", "b2")], [None, "node-1"])
+        wrong = self.brokerd("-reset", "store", "-Dimq.persist.jdbc.opendburl=jdbc:oracle:x")
+        self.assertEqual((wrong.status, "oracle is not supported" in wrong.err, self.started), (1, True, []))
 
     def test_an_instance_is_removed(self) -> None:
         self.assertIn("There is no instance b1", self.brokerd("-remove", "instance", "-force").err)

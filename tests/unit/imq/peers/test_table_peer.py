@@ -10,7 +10,10 @@ from twisted.trial.unittest import SynchronousTestCase
 from mqbroker.config.model.configuration import QueueConfiguration
 from mqbroker.imq.peers.record_table import RecordTable
 from mqbroker.imq.peers.table_peer import LOCK_SECONDS
-from mqbroker.imq.record.record import ChangeRecord
+from mqbroker.imq.record.changes import wish_of
+from mqbroker.imq.record.record import PAGE_MAX, ChangeRecord
+from mqbroker.messaging.administration.registrar import Change
+from mqbroker.messaging.queues.definitions import ANYCAST, QueueDefinition
 from mqclient.errors import IllegalStateError, NotConnectedError
 from mqclient.management import ManagementError
 from mqclient.wire import packets as wire
@@ -193,6 +196,18 @@ class StartTests(PeersCase):
         one.start()
         self.net.settle()
         self.assertEqual((one.queues, one.recording.standing.generation, one.left), ([], "restored", []))
+
+    def test_a_record_of_several_pages(self) -> None:
+        record = ChangeRecord.begin("long", ONE, 0)
+        for number in range(PAGE_MAX + 1):
+            definition = QueueDefinition(f"q{number}", "a", ANYCAST)
+            record.append(wish_of(Change("create", definition)), ONE, 0, record.last)
+        table, connection = self.table()
+        table.create(connection)
+        table.put(connection, record)
+        one = self.start(ONE)
+        self.net.settle()
+        self.assertEqual((len(one.queues), one.recording.standing.position), (PAGE_MAX + 1, PAGE_MAX + 2))
 
     def test_a_database_that_stays_away_ends_the_start(self) -> None:
         self.net = peers(0, retries=2, retry_s=7)

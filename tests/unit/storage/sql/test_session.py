@@ -44,6 +44,19 @@ class SessionTests(TestCase):
         with self.assertRaises(FencedError), transaction(self.connection):
             former.write(self.connection, 1)
 
+    def test_all_data_of_a_broker_are_removed(self) -> None:
+        first = session.take(self.connection, NODE, "one", "b1")
+        second = session.take(self.connection, OTHER, "two", "b2")
+        for each in (first, second):
+            self.connection.run(
+                schema.table("INSERT INTO {setting} (session, kind, name, value) VALUES (?, 'k', 'n', 'v')"), (each.number,)
+            )
+        self.assertEqual([session.drop(self.connection, "b1") for _ in range(2)], [1, 0])
+        self.assertEqual(self.connection.rows(schema.table("SELECT session FROM {setting}")), [(second.number,)])
+        self.assertIsNone(session.node_id_of(self.connection, "b1"))
+        with self.assertRaises(FencedError), transaction(self.connection):
+            first.write(self.connection, 1)
+
     def test_sessions_of_two_brokers_lie_side_by_side(self) -> None:
         first = session.take(self.connection, NODE, "one", "b1")
         second = session.take(self.connection, OTHER, "two", "b2")
