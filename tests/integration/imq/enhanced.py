@@ -58,5 +58,7 @@ class EnhancedMembers(Members):
         return self.members.url(number, follow + options)
 
     def taken_over(self, number: int) -> None:
-        """Wait until a member is taken over."""
+        """Wait until a member is taken over, and its taker serves all clients."""
         self.until(lambda: self.enhanced.state(number) is State.FAILOVER_COMPLETE, f"b{number} is taken over")
+        taker = int(self.enhanced.rows()[number].taker[1:])
+        self.members.running[taker].wait_for(f"has taken over b{number}")
