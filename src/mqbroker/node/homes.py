@@ -175,7 +175,7 @@ class Homes:
 
     def _list_members(self, places: Sequence[str]) -> None:
         """The members of an enhanced cluster that run are at these places."""
-        self._listed([(place, True) for place in places])
+        self._listed([(place, True) for place in (self._settings.address, *places)])
 
     def serves(self, node_id: str) -> bool:
         """See :class:`mqbroker.cluster.manager.Successors`."""

@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from mqbroker.cli.demo.running import Run, at_work, checked, read_the_rest, show, terminated_as_interrupted
+from mqbroker.cli.demo.running import Run, at_work, ended, show, terminated_as_interrupted, toggled
 
 if TYPE_CHECKING:
     from mqbroker.cli.demo.members import Members
 
 MEMBERS: Final = 3
+_KILLED: Final = ": another member takes over its messages and its clients"
+_STARTED: Final = "; its messages stay with the taker"
 
 
 @click.command(epilog="Example: mqbroker demo takeover --seconds 30 --kill")
@@ -42,7 +44,6 @@ def takeover(seconds: float | None, plain: bool, kill: bool) -> None:
 
 
 def _show(members: Members, seconds: float | None, plain: bool, kill: bool) -> str:
-    from mqbroker.cli.demo.brokers import await_active
     from mqbroker.cli.demo.members import member_figures
     from mqbroker.cli.demo.members_screen import MembersScreen
     from mqbroker.cli.demo.screen import Watcher
@@ -57,24 +58,5 @@ def _show(members: Members, seconds: float | None, plain: bool, kill: bool) -> s
     screen = MembersScreen(watchers, workers, ledger)
     steps = [(seconds / 3, "0"), (seconds * 2 / 3, "0")] if kill and seconds is not None else []
     with at_work(watchers, workers):
-        show(lambda: Run(screen, seconds, lambda key: _toggle(members, key), steps), screen, plain)
-        click.echo("Ending: producers stop, every broker is started, and the messages in transit are read …")
-        for producer in producers:
-            producer.end()
-        for member in members.members:
-            member.start()
-        await_active(members.nodes)
-        read_the_rest(consumers, ledger, workers)
-        return checked(ledger)
-
-
-def _toggle(members: Members, key: str) -> str:
-    """Kill a member, or start it again."""
-    if key not in tuple(map(str, range(MEMBERS))):
-        return ""
-    member = members.members[int(key)]
-    if member.running:
-        member.kill()
-        return f"{member.name} was killed: another member takes over its messages and its clients"
-    member.start()
-    return f"{member.name} is started again; its messages stay with the taker"
+        show(lambda: Run(screen, seconds, lambda key: toggled(members.nodes, key, _KILLED, _STARTED), steps), screen, plain)
+        return ended(members.nodes, workers, ledger)
