@@ -27,6 +27,9 @@ class Successors(Protocol):
     def serves(self, node_id: str) -> bool:
         """May a client go on at this broker that was at this node before?"""
 
+    def has(self, node_id: str) -> bool:
+        """Are the data of this node here?"""
+
     def place_of(self, node_id: str) -> TransportConfiguration | None:
         """The member that has its data; None where nobody is known."""
 
@@ -58,7 +61,8 @@ class ClusterManager:
         if self._successors is None or node_id is None:
             return True
         if self._successors.serves(node_id):
-            self.topology_of(connection).appear_as(connection, node_id)
+            if self._successors.has(node_id):
+                self.topology_of(connection).appear_as(connection, node_id)
             return True
         place = self._successors.place_of(node_id)
         if place is not None:

@@ -181,6 +181,10 @@ class Homes:
         """See :class:`mqbroker.cluster.manager.Successors`."""
         return self.membership is None or self.membership.serves(node_id)
 
+    def has(self, node_id: str) -> bool:
+        """See :class:`mqbroker.cluster.manager.Successors`."""
+        return self.membership is not None and self.membership.has(node_id)
+
     def place_of(self, node_id: str) -> TransportConfiguration | None:
         """See :class:`mqbroker.cluster.manager.Successors`."""
         row = None if self.membership is None else self.membership.owner_of(node_id)

@@ -81,7 +81,7 @@ class SuccessorTests(SynchronousTestCase):
 
     def answer(self, node_id: str | None, served: bool, place: TransportConfiguration | None = None) -> list[Any]:
         world = World()
-        successors: Any = SimpleNamespace(serves=lambda node: served, place_of=lambda node: place)
+        successors: Any = SimpleNamespace(serves=lambda node: served, has=lambda node: False, place_of=lambda node: place)
         connections: Any = [PlayedConnection("first")]
         self.manager = ClusterManager(world.server, connections, SimpleNamespace(), successors)  # type: ignore[arg-type]
         world.server.others = KnownOthers(cluster=self.manager)

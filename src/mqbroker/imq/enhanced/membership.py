@@ -372,6 +372,10 @@ class Membership:
         active, look = self._active, self.seen
         return active is not None and self._clients.serves(node_id, look, active.linked(), self._clock.monotonic())
 
+    def has(self, node_id: str) -> bool:
+        """Are the data of this node here?"""
+        return node_id in self._clients.adopted
+
     # --- other members ask
 
     @property

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from mqbroker.imq.enhanced.own_row import OwnRow
 from mqbroker.storage.shared.brokers import BrokerRow, BrokerTable
-from mqbroker.storage.sql import session
 from mqbroker.storage.sql.database import Connection, Database
 
 if TYPE_CHECKING:
@@ -77,7 +76,7 @@ class Stamping:
     def look(self, connection: Connection, own: bool) -> Look:
         """Read everything."""
         rows = self._table.rows(connection, self._row.me.cluster)
-        return Look(self._clock.monotonic(), own, rows, session.owners(connection))
+        return Look(self._clock.monotonic(), own, rows, self._table.owners(connection))
 
     def _leave(self) -> None:
         connection, self._connection = self._connection, None

@@ -37,6 +37,9 @@ RUNNING = frozenset((State.INITIALIZING, State.OPERATING, State.QUIESCE_STARTED,
 BEING_TAKEN = frozenset((State.FAILOVER_PENDING, State.FAILOVER_STARTED))
 """Another member has the row, and the data are not its own yet."""
 
+FORGOTTEN_MS = 7 * 24 * 3600 * 1000
+"""A client of a broker that was taken over may come so much later, ms."""
+
 _OVER = f"({', '.join(str(int(state)) for state in State if state not in RUNNING)})"
 _COLUMNS = "broker, cluster, url, node_id, version, state, taker, stamp, owner, folder"
 _ROW = table(f"SELECT {_COLUMNS} FROM {{broker}} WHERE broker = ?")
@@ -57,7 +60,15 @@ _LIVES = table(f"UPDATE {{broker}} SET owner = owner WHERE broker = ? AND owner 
 _RESTORE = table("UPDATE {broker} SET state = ?, taker = '', stamp = ? WHERE broker = ? AND taker = ? AND state IN (?, ?)")
 _COMPLETE = table("UPDATE {broker} SET state = ?, taker = ? WHERE broker = ? AND taker = ? AND state IN (?, ?)")
 _UNFINISHED = table("SELECT broker FROM {broker} WHERE taker = ? AND state IN (?, ?) ORDER BY broker")
+_SESSIONS = table("SELECT node_id, broker FROM {session}")
+_FORMER = table("SELECT node_id, broker FROM {former}")
+_NOTE_FORMER = (
+    "INSERT INTO {former} (node_id, broker, since) VALUES (?, ?, {now}) ON CONFLICT (node_id) DO UPDATE SET broker = excluded.broker"
+)
+_PASS_FORMER = table("UPDATE {former} SET broker = ? WHERE broker = ?")
+_FORGET_FORMER = f"DELETE FROM {{former}} WHERE since < {{now}} - {FORGOTTEN_MS}"
 _MESSAGES = table("SELECT s.broker, COUNT(*) FROM {session} s JOIN {message} m ON m.session = s.session GROUP BY s.broker")
+_REMOVE_FORMER = table("DELETE FROM {former} WHERE broker = ?")
 _REMOVE = table("DELETE FROM {broker} WHERE broker = ? AND state = ? AND stamp = ?")
 
 
@@ -109,6 +120,8 @@ class BrokerTable:
         self._join = timed(_JOIN)
         self._stamp = timed(_STAMP)
         self._lock = timed(_LOCK)
+        self._note_former = timed(_NOTE_FORMER)
+        self._forget_former = timed(_FORGET_FORMER)
 
     # --- views
 
@@ -128,6 +141,10 @@ class BrokerTable:
     def messages(self, connection: Connection) -> dict[str, int]:
         """How many messages each broker has in the database."""
         return {str(broker): int(count) for broker, count in connection.rows(_MESSAGES)}
+
+    def owners(self, connection: Connection) -> dict[str, str]:
+        """The broker that has the data of each node id, also of those of which nothing is left."""
+        return {str(node_id): str(broker) for node_id, broker in (*connection.rows(_FORMER), *connection.rows(_SESSIONS))}
 
     # --- the own row
 
@@ -174,10 +191,19 @@ class BrokerTable:
                 raise NotTakenError(f"the row of {target} is not that of {taker} any more")
             if connection.run(_LIVES, (taker, me.owner)) != 1:
                 raise NotTakenError(f"{taker} is taken over itself")
-            sessions = session.switch(connection, target, taker, owner)
+            sessions = self._get(connection, target, taker, owner)
             sessions += self._end_unfinished(connection, target, taker, owner)
             connection.run(_COMPLETE, (int(State.FAILOVER_COMPLETE), taker, target, taker, *_being_taken()))
             return sessions
+
+    def _get(self, connection: Connection, target: str, taker: str, owner: str) -> list[StoreSession]:
+        """Everything of ``target`` is ``taker``'s; clients of its nodes will be sent there."""
+        sessions = session.switch(connection, target, taker, owner)
+        connection.run(_PASS_FORMER, (taker, target))
+        connection.run(self._forget_former)
+        for each in sessions:
+            connection.run(self._note_former, (each.node_id, taker))
+        return sessions
 
     def restore(self, connection: Connection, seen: BrokerRow, taker: str) -> None:
         """The takeover has failed before the switch: the row is as it was."""
@@ -188,7 +214,7 @@ class BrokerTable:
         sessions: list[StoreSession] = []
         for (broker,) in connection.rows(_UNFINISHED, (former, *_being_taken())):
             if broker != taker:
-                sessions += session.switch(connection, broker, taker, owner)
+                sessions += self._get(connection, broker, taker, owner)
                 connection.run(_COMPLETE, (int(State.FAILOVER_COMPLETE), taker, broker, former, *_being_taken()))
         return sessions
 
@@ -198,7 +224,10 @@ class BrokerTable:
         """Forget a member that is not there any more; false when the row is not as it was seen.  Raises DatabaseError for one that runs."""
         if seen.state in RUNNING or seen.state in BEING_TAKEN:
             raise DatabaseError(f"{seen.broker} is {seen.state.name}")
-        return connection.run(_REMOVE, (seen.broker, int(seen.state), seen.stamp)) == 1
+        removed = connection.run(_REMOVE, (seen.broker, int(seen.state), seen.stamp)) == 1
+        if removed:
+            connection.run(_REMOVE_FORMER, (seen.broker,))
+        return removed
 
 
 def _being_taken() -> tuple[int, ...]:

@@ -102,11 +102,6 @@ def inherited(connection: Connection, own: StoreSession, broker: str) -> list[St
     return [StoreSession(*row) for row in connection.rows(statement, (broker, own.owner))]
 
 
-def owners(connection: Connection) -> dict[str, str]:
-    """The broker that has the data of each node id."""
-    return {str(node_id): str(broker) for node_id, broker in connection.rows(table("SELECT node_id, broker FROM {session}"))}
-
-
 def settings_of(connection: Connection, sessions: Iterable[StoreSession], kind: str) -> dict[str, str]:
     """The settings of one kind that are stored with these data, by name."""
     statement = table("SELECT name, value FROM {setting} WHERE session = ? AND kind = ?")

@@ -30,6 +30,8 @@ class TakeoverTests(SynchronousTestCase):
         self.assertTrue(self.two.membership.serves(self.two.active.node_id), "own clients are served")
         self.two.active.data.finish()
         self.assertTrue(self.two.membership.serves(node_id))
+        self.assertTrue(self.two.membership.has(node_id))
+        self.assertFalse(self.three.membership.has(node_id))
         self.assertIsNone(self.two.active.refusal)
 
     def test_a_taker_that_dies_in_the_middle_is_followed_by_the_next(self) -> None:

@@ -127,6 +127,15 @@ class BrokerTests(SynchronousTestCase):
         self.assertEqual((self.row("b1").state, self.row("b1").taker), (State.FAILOVER_COMPLETE, "b2"))
         self.assertEqual(self.owners(), {"b2": [NODES["b1"], NODES["b2"]], "b3": [NODES["b3"]]})
 
+    def test_who_has_the_data_of_a_node_is_known_when_nothing_is_left_of_them(self) -> None:
+        self.table.lock(self.connection, self.row("b1"), "b2")
+        [taken] = self.table.switch(self.connection, SECOND, "b1", "store b2")
+        self.connection.run(schema.table("DELETE FROM {session} WHERE session = ?"), (taken.number,))
+        self.assertEqual(self.table.owners(self.connection)[NODES["b1"]], "b2")
+        self.table.lock(self.connection, self.row("b2"), "b3")
+        self.table.switch(self.connection, THIRD, "b2", "store b3")
+        self.assertEqual(set(self.table.owners(self.connection).values()), {"b3"})
+
     def test_nobody_switches_without_the_lock(self) -> None:
         self.table.lock(self.connection, self.row("b1"), "b2")
         with self.assertRaises(NotTakenError):
