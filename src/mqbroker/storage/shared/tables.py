@@ -8,19 +8,15 @@ from typing import Any
 from mqbroker.storage.shared.brokers import RUNNING, BrokerTable, State
 from mqbroker.storage.sql import session
 from mqbroker.storage.sql.database import Connection, Database, DatabaseError, Row, transaction
-from mqbroker.storage.sql.schema import NAMES, PREFIX, columns, table
+from mqbroker.storage.sql.schema import NAMES, PREFIX, columns, table, version_of
 
 PAGE = 500
 """Rows that are put into a table at a time."""
 
 
 def exist(connection: Connection) -> bool:
-    """Are there tables of brokers?  Other errors of the database are raised."""
-    try:
-        connection.rows(table("SELECT version FROM {version}"))
-    except DatabaseError:
-        return False
-    return True
+    """Are there tables of brokers?"""
+    return version_of(connection) is not None
 
 
 def delete(connection: Connection) -> None:

@@ -99,18 +99,46 @@ def table(statement: str) -> str:
 
 
 def prepare(database: Database, connection: Connection) -> None:
-    """Make the tables of a database that has none.  Raises DatabaseError for those of another version."""
+    """Make the tables of a database that has none.  Raises DatabaseError for those of another version.
+
+    Tables that are there are not touched: even a look by ``IF NOT EXISTS`` waits for the transactions of other brokers.
+    """
+    version = version_of(connection)
+    if version is None:
+        try:
+            _make(database, connection)
+        except DatabaseError:
+            # Another broker may have been making them at the same time: this one has waited for its end then.
+            if version_of(connection) is None:
+                raise
+    check(database, connection)
+
+
+def check(database: Database, connection: Connection) -> None:
+    """Raises DatabaseError for tables of another version."""
+    version = version_of(connection)
+    if version != VERSION:
+        raise DatabaseError(f"{database.name}: its tables have version {version}; this broker reads and writes version {VERSION}")
+
+
+def version_of(connection: Connection) -> int | None:
+    """The version of the tables; None where there are none.  Not within a transaction, unless they are there."""
+    try:
+        found = connection.rows(table("SELECT version FROM {version}"))
+    except DatabaseError:
+        return None
+    return found[0][0] if found else None
+
+
+def _make(database: Database, connection: Connection) -> None:
     with transaction(connection):
         for each in _TABLES:
             connection.run(f"CREATE TABLE IF NOT EXISTS {PREFIX}{each.format(number=database.number, binary=database.binary)}")
         for each in _INDEXES:
             connection.run(f"CREATE INDEX IF NOT EXISTS {PREFIX}{each.format(prefix=PREFIX)}")
-        found = connection.rows(table("SELECT version FROM {version}"))
-        if not found:
+        if not connection.rows(table("SELECT version FROM {version}")):
             connection.run(table("INSERT INTO {version} (version) VALUES (?)"), (VERSION,))
             connection.run(table("INSERT INTO {ids} (next_id) VALUES (1)"))
             connection.run(table("INSERT INTO {pair} (state) VALUES (?)"), (NEVER_ACTIVE,))
             for name in (PRIMARY_LEASE, BACKUP_LEASE):
                 connection.run(table("INSERT INTO {lease} (name, holder, expires) VALUES (?, '', 0)"), (name,))
-        elif found[0][0] != VERSION:
-            raise DatabaseError(f"{database.name}: its tables have version {found[0][0]}; this broker reads and writes version {VERSION}")
