@@ -55,10 +55,10 @@ class PostgresqlTests(EnhancedMembers):
         held.run("LOCK TABLE mqbroker_message IN SHARE MODE")
         sender = threading.Thread(target=self._send_in_vain, daemon=True)
         sender.start()
-        waiting = "SELECT COUNT(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%mqbroker_message%'"
+        waiting = "SELECT COUNT(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE ?"
         watch = self.database.connect()
         self.addCleanup(watch.close)
-        self.until(lambda: watch.rows(waiting)[0][0] > 0, "its transaction waits in the middle")
+        self.until(lambda: watch.rows(waiting, ("%mqbroker_message%",))[0][0] > 0, "its transaction waits in the middle")
         frozen = self.members.running[0]
         frozen.hold_up()
         held.rollback()
