@@ -335,21 +335,22 @@ HA_PLANTS = {
         ("a former holder, replaces", *LOST),
     ),
     "former-holder-writes-the-state": Plant(
-        "mqbroker.ha.shared_store.folder:SharedFolder.leave",
+        "mqbroker.ha.shared_store.place:SharedPlace.leave",
         "self.check()",
         "pass",
         ("a former holder, writes the state",),
     ),
     "taken-without-an-epoch": Plant(
-        "mqbroker.ha.shared_store.folder:SharedFolder._take",
-        "self._epoch.begin()",
-        "if self._found != STATE_ACTIVE:\n    self._epoch.begin()\nelse:\n"
-        "    self._epoch._own = self._file_system.read(self._epoch._path)\n"
-        "    self._epoch.number = int.from_bytes(self._epoch._own[:8], 'big')",
+        "mqbroker.ha.shared_store.place:SharedPlace._take",
+        "self._locks.begin()",
+        "if self._found != STATE_ACTIVE:\n    self._locks.begin()\nelse:\n"
+        "    epoch = self._locks._epoch\n"
+        "    epoch._own = epoch._file_system.read(epoch._path)\n"
+        "    epoch.number = int.from_bytes(epoch._own[:8], 'big')",
         ("has not told former holders", "although it has not taken the folder", *LOST),
     ),
     "lost-lock-not-noticed": Plant(
-        "mqbroker.ha.shared_store.folder:SharedFolder.watch",
+        "mqbroker.ha.shared_store.folder:FolderLocks.check_lock",
         'raise FencedError(f"{self._directory}: the lock of {PRIMARY_LOCK_FILE} is lost")',
         "pass",
         ("after its lock was lost",),

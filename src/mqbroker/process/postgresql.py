@@ -33,6 +33,10 @@ class PostgresqlDatabase:
     binary = "BYTEA"
     number = "BIGINT"
     now = "CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)"
+    end_writers = (
+        "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE relation = CAST(? AS regclass) AND mode = 'RowExclusiveLock' AND granted "
+        "AND pid <> pg_backend_pid()"
+    )
 
     def __init__(self, place: Mapping[str, str], user: str | None, password: str | None, timeout: int, idle: int | None = None) -> None:
         self.name = f"postgresql://{place['host']}:{place['port']}/{place['dbname']}"

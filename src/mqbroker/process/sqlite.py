@@ -23,6 +23,7 @@ class SqliteDatabase:
     binary = "BLOB"
     number = "INTEGER"
     now = "CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)"
+    end_writers = ""
 
     def __init__(self, path: str, busy_seconds: float = BUSY_SECONDS) -> None:
         self.name = path

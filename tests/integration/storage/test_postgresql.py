@@ -7,11 +7,14 @@ import time
 from typing import ClassVar
 from unittest import TestCase
 
+from mqbroker.ha.shared_store.place import Found
 from mqbroker.process.postgresql import PostgresqlDatabase
+from mqbroker.storage.disk.nodelock import STATE_ACTIVE
 from mqbroker.storage.errors import FencedError
 from mqbroker.storage.sql import session
 from mqbroker.storage.sql.database import DatabaseAwayError, transaction
 from tests.support.postgresql import PostgresqlServer, refuse_without
+from tests.unit.ha.shared_store.places import EXPIRATION, NODE, RowPlaces, opened
 from tests.unit.storage import test_contract
 from tests.unit.storage.heirs import Family
 from tests.unit.storage.model import Walk
@@ -36,6 +39,39 @@ class _WithServer:
 class PostgresqlStoreContractTests(_WithServer, test_contract.SqlStoreContractTests):
     def new_rig(self) -> SqlRig:
         return SqlRig(self.addCleanup, database=self.server.database())
+
+
+class PostgresqlLeaseTests(_WithServer, TestCase):
+    """Brokers that share a database."""
+
+    def setUp(self) -> None:
+        self.world = RowPlaces(self.addCleanup, self.server.database(timeout=300))
+        self.world.put(STATE_ACTIVE)
+
+    def test_a_lease_ends_by_the_time_of_the_server(self) -> None:
+        self.world.hold()
+        backup = opened(self.world)
+        self.assertIs(backup.take_as_backup(), Found.HELD)
+        self.world.end_processes()
+        self.assertIs(backup.take_as_backup(), Found.TAKEN)
+        holder, rest = self.world.lease()
+        self.assertTrue(holder)
+        self.assertTrue(0 < rest <= EXPIRATION * 1000, rest)
+        backup.release()
+        self.assertEqual(self.world.lease()[0], "")
+
+    def test_the_transaction_of_a_former_owner_that_stands_still_is_ended(self) -> None:
+        owner = session.take(self.world.connection, NODE, "former")
+        frozen = self.server.database_again(self.world.database, 600_000).connect()
+        self.addCleanup(frozen.close)
+        frozen.begin()
+        owner.write(frozen, 1)
+        backup = opened(self.world)
+        self.assertIs(backup.take_as_backup(), Found.HELD)
+        self.assertIs(backup.take_as_backup(), Found.TAKEN)
+        with self.assertRaises(DatabaseAwayError):
+            frozen.commit()
+        backup.release()
 
 
 class PostgresqlWalks(_WithServer, TestCase):

@@ -15,7 +15,7 @@ from mqbroker.storage.errors import FencedError
 from mqbroker.storage.sql import schema, session
 from mqbroker.storage.sql.connections import Connections
 from mqbroker.storage.sql.database import Connection, Database, DatabaseAwayError, DatabaseError, transaction
-from mqbroker.storage.sql.schema import BACKUP_LEASE, PRIMARY_LEASE, table
+from mqbroker.storage.sql.schema import BACKUP_LEASE, PRIMARY_LEASE, SESSIONS, table
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -154,8 +154,26 @@ class RowLocks:
     # --- of the holder
 
     def begin(self) -> None:
-        """Waits for a transaction of the former holder that is under way; none of its later ones counts."""
-        self.epoch = self._use(lambda connection: session.shut_out(connection, ""))
+        """Waits for a transaction of the former holder that is under way; none of its later ones counts.
+
+        One that stands still in the middle of it may hold up the others for ever: its transaction is ended where that can be done.
+        """
+        try:
+            self.epoch = self._use(lambda connection: session.shut_out(connection, ""))
+        except HeldUpError:
+            self._end_transaction()
+            raise
+
+    def _end_transaction(self) -> None:
+        if not self._database.end_writers:
+            return
+        try:
+            ended = self._use(lambda connection: connection.rows(self._database.end_writers, (SESSIONS,)))
+        except (HeldUpError, DatabaseError) as error:
+            log.warn("the transaction of the former holder of the lease cannot be ended: {error}", error=error)
+        else:
+            if ended:
+                log.warn("the former holder of the lease stands still in a transaction, which is ended")
 
     def check(self) -> None:
         if not self._use(self._row.is_ours):

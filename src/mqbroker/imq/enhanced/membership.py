@@ -158,6 +158,7 @@ class Membership:
             self,
             self._clock,
             self.settings.takeover_delay,
+            self._outside.database.end_writers,
         )
         self._row.operate(lambda: active.node_id)
         self._clients = Clients()

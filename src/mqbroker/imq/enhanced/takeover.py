@@ -14,7 +14,8 @@ from mqbroker.imq.enhanced.desk import Desk
 from mqbroker.imq.links.requests import Peers
 from mqbroker.storage.shared.brokers import BrokerRow, BrokerTable, Myself, State
 from mqbroker.storage.sql import session
-from mqbroker.storage.sql.database import Connection, DatabaseAwayError
+from mqbroker.storage.sql.database import Connection, DatabaseAwayError, DatabaseError
+from mqbroker.storage.sql.schema import SESSIONS
 from mqbroker.storage.sql.session import StoreSession
 
 if TYPE_CHECKING:
@@ -67,7 +68,11 @@ class TakeoverEvents(Protocol):
 
 
 class Takeover:
-    """One takeover at a time.  ``me`` gives this process as a member, and ``delay`` the seconds before the lock."""
+    """One takeover at a time.
+
+    ``me`` gives this process as a member, ``delay`` the seconds before the lock.  ``end_writers`` is the statement that ends transactions
+    which stand still (:class:`mqbroker.storage.sql.database.Database`).
+    """
 
     def __init__(
         self,
@@ -79,6 +84,7 @@ class Takeover:
         events: TakeoverEvents,
         clock: Clock,
         delay: float,
+        end_writers: str = "",
     ) -> None:
         self._me = me
         self._table = table
@@ -88,6 +94,7 @@ class Takeover:
         self._events = events
         self._clock = clock
         self._delay = delay
+        self._end_statement = end_writers
         self._target: str | None = None
         self._stopped = False
 
@@ -156,8 +163,22 @@ class Takeover:
                 return await self._desk.ask(switch)
             except DatabaseAwayError as error:
                 log.warn("{error}; the takeover of {broker} goes on when the database answers", error=error, broker=seen.broker)
+                await self._end_writers(seen)
             await self._pause(PAUSE)
         raise TakeoverError("this broker stops")
+
+    async def _end_writers(self, seen: BrokerRow) -> None:
+        """The target may stand still in the middle of a transaction.  Other brokers whose transactions end with its one do them again."""
+        statement = self._end_statement
+        if not statement:
+            return
+        try:
+            ended = await self._desk.ask(lambda connection: connection.rows(statement, (SESSIONS,)))
+        except (DatabaseAwayError, DatabaseError) as error:
+            log.warn("a transaction of {broker} that stands still cannot be ended: {error}", broker=seen.broker, error=error)
+        else:
+            if ended:
+                log.warn("the transactions that hold up the takeover of {broker} are ended", broker=seen.broker)
 
     def _sessions(self, connection: Connection) -> list[StoreSession]:
         return session.inherited(connection, self._data.session, self._me().broker)

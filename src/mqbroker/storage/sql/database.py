@@ -45,13 +45,15 @@ class Connection(Protocol):
 class Database(Protocol):
     """``name`` is for messages and holds no password; ``binary`` and ``number`` are its types for bytes and for 64 bits.
 
-    ``now`` is the expression for its own time, ms since 1970.
+    ``now`` is the expression for its own time, ms since 1970.  ``end_writers`` is the query that ends the connections of others whose
+    transactions have written to the table that it is given; '' = that cannot be done.
     """
 
     name: str
     binary: str
     number: str
     now: str
+    end_writers: str
 
     def connect(self) -> Connection:
         """A new connection.  Raises DatabaseAwayError, DatabaseError."""

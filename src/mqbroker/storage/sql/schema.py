@@ -40,6 +40,8 @@ NEVER_ACTIVE = "0"
 """The state of brokers of which none has been active yet."""
 
 PREFIX = "mqbroker_"
+SESSIONS = f"{PREFIX}session"
+"""The table that each transaction of a store begins with."""
 
 _TABLES = (
     "version (version {number} NOT NULL)",

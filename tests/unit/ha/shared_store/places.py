@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from mqbroker.ha.shared_store.folder import FolderLocks
 from mqbroker.ha.shared_store.lease import LeaseTerms
@@ -15,6 +15,7 @@ from mqbroker.ha.shared_store.place import Found, SharedPlace
 from mqbroker.ha.shared_store.rows import LeaseParts, RowLocks
 from mqbroker.storage.disk.nodelock import NodeLock
 from mqbroker.storage.sql import schema, session
+from mqbroker.storage.sql.database import Database
 from mqbroker.storage.sql.schema import table
 from tests.support.beats import ClockBeat
 from tests.support.clock import FakeClock
@@ -77,9 +78,12 @@ class FolderPlaces:
 
 
 class RowPlaces:
-    """``add_cleanup`` is that of a test.  All processes have one clock, that of the database is ``ahead_ms`` ahead of it."""
+    """``add_cleanup`` is that of a test.  All processes have one clock, that of the database is ``ahead_ms`` ahead of it.
 
-    def __init__(self, add_cleanup: Callable[..., object]) -> None:
+    ``database``: an empty one, with a time of its own; None = a new file of SQLite.
+    """
+
+    def __init__(self, add_cleanup: Callable[..., object], database: Database | None = None) -> None:
         folder = tempfile.TemporaryDirectory(prefix="mqbroker-rows-")
         add_cleanup(folder.cleanup)
         self.rng = random.Random(1)
@@ -87,7 +91,8 @@ class RowPlaces:
         self.ahead_ms = 0
         self.lost: list[str] = []
         self.beats: list[ClockBeat] = []
-        self.database = TimedDatabase(str(Path(folder.name) / "pair.db"), lambda: self.clock.wall_ms() + self.ahead_ms)
+        timed = TimedDatabase(str(Path(folder.name) / "pair.db"), lambda: self.clock.wall_ms() + self.ahead_ms)
+        self.database: Any = timed if database is None else database
         self.connection = self.database.connect()
         add_cleanup(self.connection.close)
         schema.prepare(self.database, self.connection)

@@ -79,6 +79,23 @@ class RowsTests(SynchronousTestCase):
         self.assertEqual(self.world.lease()[0], "")
         self.assertIs(backup.take_as_backup(), Found.TAKEN)
 
+    def test_the_transaction_of_one_that_is_frozen_is_ended_where_that_can_be_done(self) -> None:
+        self.world.put(STATE_ACTIVE)
+        backup = self.place()
+        told: list[str] = []
+        self.patch(rows_log, "warn", lambda text, **values: told.append(text.format(**values)))
+
+        def busy(*args: object) -> int:
+            raise DatabaseAwayError("canceled: it has waited for too long")
+
+        with MonkeyPatcher((session, "shut_out", busy)):
+            for statement in ("", "SELECT ?", "SELECT nothing WHERE ? = 1", "SELECT 1 WHERE ? = 1"):
+                self.world.database.end_writers = statement
+                self.assertIs(backup.take_as_backup(), Found.HELD)
+        self.assertEqual(len(told), 2, told)
+        self.assertIn("stands still in a transaction, which is ended", told[0])
+        self.assertIn("cannot be ended", told[1])
+
     def test_the_place_of_the_next_backup_is_renewed_by_its_looks(self) -> None:
         active(self.world)
         first, second = self.place(), self.place()

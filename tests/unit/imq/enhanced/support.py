@@ -31,10 +31,13 @@ class ShakyDatabase:
 
     def __init__(self, database: Database) -> None:
         self.name, self.binary, self.number, self.now = database.name, database.binary, database.number, database.now
+        self.end_writers = ""
         self.away = False
         self.lose_commit = False
         self.fail_next: Exception | None = None
         """Raised by the next transaction, in the place of its commit."""
+        self.watch: Callable[[str, Sequence[object]], object] = lambda statement, parameters: None
+        """Sees the statement ``end_writers``."""
         self._database = database
 
     def connect(self) -> Connection:
@@ -66,6 +69,8 @@ class _ShakyConnection:
 
     def rows(self, statement: str, parameters: Sequence[object] = ()) -> list[Any]:
         self._database.check()
+        if statement == self._database.end_writers:
+            self._database.watch(statement, parameters)
         return self._connection.rows(statement, parameters)
 
     def run(self, statement: str, parameters: Sequence[object] = ()) -> int:

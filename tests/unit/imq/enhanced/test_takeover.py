@@ -109,6 +109,20 @@ class TakeoverTests(SynchronousTestCase):
         self.cluster.pass_time(1)
         self.assertFalse(self.two.membership.serves(node_id))
 
+    def test_whoever_holds_up_the_switch_is_ended(self) -> None:
+        ended: list[object] = []
+        self.two.database.lose_commit = True
+        self.two.database.end_writers = "SELECT ?"
+        self.two.database.watch = lambda statement, parameters: ended.append((statement, parameters))
+        self.two.membership.detach()
+        self.two.membership.attach(self.two.active)
+        self.cluster.settle()
+        self.one.kill()
+        self.two.membership.take_over(self.cluster.row("b1"))
+        self.cluster.pass_time(1)
+        self.assertEqual(ended, [("SELECT ?", ("mqbroker_session",))])
+        self.assertEqual(self.state(self.one)[1], "b2")
+
     def test_a_member_by_its_id(self) -> None:
         taken = self.two.membership.take_over_broker("b1")
         self.cluster.settle()

@@ -24,6 +24,7 @@ class BreakingDatabase:
 
     def __init__(self, database: Database, rng: random.Random, chance: float) -> None:
         self.name, self.binary, self.number, self.now = database.name, database.binary, database.number, database.now
+        self.end_writers = database.end_writers
         self.breaks = 0
         self._database = database
         self._rng = rng
