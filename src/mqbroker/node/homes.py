@@ -130,7 +130,7 @@ class Homes:
             found = None if self.members is None or membership is not None else self._listed
             standing = self.shared.recording.standing
             self._looking = Looking(self._table, server.clock, server.turn, self.shared.recording.answer_record_has, found)
-            self._same_record = SameRecord(peers, server.clock, server.turn, lambda: (standing.generation, standing.position), part)
+            self._same_record = SameRecord(peers, server.clock, server.turn, lambda: standing.generation, part)
         self.membership = membership
         self._active = None
         if membership is not None:

@@ -153,6 +153,7 @@ class SqlitePeersTests(PeersCase):
         consumer = await self.consumer(nodes[1], "q")
         self.assertEqual(await self.receive(consumer, 1), ["1"])
         self.assertEqual(len({node.node_id for node in nodes}), 2)
+        await self.until(lambda: nodes[0].count("q") == 1, "the home has the acknowledgement")
         await nodes[0].stop()
         self.peer_nodes[0].start()
         await self.until(lambda: nodes[0].count("q") == 1, "its own messages are back")

@@ -14,6 +14,7 @@ PARAMETERS: Mapping[str, int] = {
     "changes": 4,
     "append": 5,
     "recordHas": 2,
+    "follows": 0,
     "change": 2,
     "reserve": 4,
     "holds": 2,

@@ -238,10 +238,13 @@ class Recording:
 
     # --- what other members tell
 
-    def answer_record_has(self, generation: Any, position: Any) -> str | None:
-        """The record has come to ``position``.  Returns the record that this broker follows."""
+    def answer_record_has(self, generation: Any, position: Any) -> None:
+        """The record has come to ``position``."""
         if self.state == states.running.name and (generation != self.standing.generation or int(position) > self.standing.position):
             self._follower.behind(int(position) if generation == self.standing.generation else self.standing.position + 1)
+
+    def answer_follows(self) -> str | None:
+        """The generation of the record that this broker follows."""
         return self.standing.generation
 
     def answer_change(self, place: Any, wish: Any) -> None:
@@ -264,6 +267,7 @@ class Recording:
             **self.keeping.answers,
             "append": self.answer_append,
             "recordHas": self.answer_record_has,
+            "follows": self.answer_follows,
             "change": self.answer_change,
         }
 

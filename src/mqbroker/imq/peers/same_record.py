@@ -22,14 +22,12 @@ log = Logger(namespace="mqbroker.imq")
 class SameRecord:
     """Asks each linked member which record it follows.
 
-    ``own`` gives generation and position here, ``part`` ends the link to a node until that starts again.
+    ``own`` gives the generation of the record of this broker, ``part`` ends the link to a node until that starts again.
 
     Each of two members has a link to the other, so both compare, and both say what differs: they work with different databases.
     """
 
-    def __init__(
-        self, peers: Peers, clock: Clock, turn: Turn, own: Callable[[], tuple[str | None, int]], part: Callable[[str], object]
-    ) -> None:
+    def __init__(self, peers: Peers, clock: Clock, turn: Turn, own: Callable[[], str | None], part: Callable[[str], object]) -> None:
         self._peers = peers
         self._clock = clock
         self._turn = turn
@@ -53,13 +51,16 @@ class SameRecord:
 
     def _ask(self, peer: Peer) -> None:
         del self._timers[peer]
-        generation, position = self._own()
-        if generation is not None:
-            asked = peer.ask("recordHas", generation, position)
-            asked.addCallbacks(partial(self._compare, peer, generation), lambda failure: None)  # the next link asks again
+        asked = peer.ask("follows")
+        asked.addCallbacks(partial(self._compare, peer, self._own()), lambda failure: None)  # the next link asks again
 
-    def _compare(self, peer: Peer, told: str, theirs: Any) -> None:
-        if isinstance(theirs, str) and theirs != told and self._own()[0] == told and self._peers.by_id.get(peer.node_id) is peer:
+    def _compare(self, peer: Peer, followed: str | None, theirs: Any) -> None:
+        if (
+            followed not in (None, theirs)
+            and isinstance(theirs, str)
+            and self._own() == followed
+            and self._peers.by_id.get(peer.node_id) is peer
+        ):
             log.error(
                 "this broker and {name} are not linked: they follow different change records, so their databases are different ones. "
                 "Expected the same imq.cluster.sharecc.persist.jdbc on all brokers of a cluster",

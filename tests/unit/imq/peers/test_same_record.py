@@ -31,7 +31,7 @@ class _Member:
 class SameRecordTests(SynchronousTestCase):
     def setUp(self) -> None:
         self.clock, self.peers = FakeClock(), MemoryPeers()
-        self.own: tuple[str | None, int] = ("g", 3)
+        self.own: str | None = "g"
         self.parted: list[str] = []
         self.same = SameRecord(self.peers, self.clock, Turn(self.clock), lambda: self.own, self.parted.append)
         self.lines: list[str] = []
@@ -54,7 +54,7 @@ class SameRecordTests(SynchronousTestCase):
     def test_one_record_is_as_it_should_be(self) -> None:
         member = self.linked("g")
         self.clock.advance(SETTLED_SECONDS)
-        self.assertEqual((member.asked, self.parted), ([("recordHas", "g", 3)], []))
+        self.assertEqual((member.asked, self.parted), ([("follows",)], []))
 
     def test_another_one_ends_the_link_and_is_told(self) -> None:
         self.linked("h")
@@ -68,8 +68,8 @@ class SameRecordTests(SynchronousTestCase):
         for answer in (None, NotConnectedError("lost")):
             self.linked(answer)
             self.clock.advance(SETTLED_SECONDS)
-        self.own = None, 0
-        self.assertEqual(self.linked("h").asked, [])
+        self.own = None
+        self.linked("h")
         self.clock.advance(SETTLED_SECONDS)
         self.assertEqual(self.parted, [])
 

@@ -124,6 +124,10 @@ class RunningTests(PeersCase):
         self.net.settle()
         self.assertEqual(self.node(TWO).queues, ["q"])
 
+    def test_each_says_which_record_it_follows(self) -> None:
+        followed = {node.answer("follows", []) for node in self.net.nodes.values()}
+        self.assertEqual(followed, {self.node(ONE).recording.standing.generation})
+
     def test_there_is_no_master_to_change_and_no_record_of_a_broker(self) -> None:
         shared = self.node(ONE).shared
         failure = self.failureResultOf(shared.change_of_master.change(TWO))
