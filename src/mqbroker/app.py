@@ -98,8 +98,9 @@ class Broker:
             self._call_from_thread,
             None if self._network is None else self._network.look,
             self._lock_proof(),
-            self._lease_database(),
+            self._waiting_database(),
             BeatThread,
+            lambda in_turn: ThreadedDiskWriter.of_reactor(reactor, in_turn),
         )
         self._activation = make_activation(self.configuration, outside)
         self._colocation = self._make_colocation()
@@ -146,13 +147,18 @@ class Broker:
         home = self.configuration.home_cluster
         return None if home is None or home.record is None else home.record.database
 
-    def _lease_database(self) -> Database | None:
-        """The database of brokers that share it, without waits that outlast a lease.  Raises :class:`StartError`."""
-        configuration = self.configuration.database_store
-        if configuration is None or self.configuration.shared_store is None:
+    def _waiting_database(self) -> Database | None:
+        """The database of brokers that share it, without waits that outlast a lease or a stamp.  Raises :class:`StartError`."""
+        configuration, home = self.configuration.database_store, self.configuration.home_cluster
+        if configuration is None:
             return None
-        limit = min(configuration.network_timeout, configuration.lock_renew_period)
-        return self._make_database(replace(configuration, network_timeout=limit), patient=False)
+        if self.configuration.shared_store is not None:
+            limit = configuration.lock_renew_period
+        elif home is not None and home.enhanced is not None:
+            limit = max(1000, round(home.enhanced.patience_s * 1000))
+        else:
+            return None
+        return self._make_database(replace(configuration, network_timeout=min(configuration.network_timeout, limit)), patient=False)
 
     def _database(self, configuration: DatabaseStoreConfiguration | None) -> Database | None:
         """Raises :class:`StartError`."""

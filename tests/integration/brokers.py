@@ -103,6 +103,9 @@ class Broker:
     def go_on(self) -> None:
         self._process.send_signal(signal.SIGCONT)
 
+    def send_signal(self, number: int) -> None:
+        self._process.send_signal(number)
+
     def ended(self) -> int:
         """Wait until the process has ended by itself; returns its status."""
         return self._process.wait(20)

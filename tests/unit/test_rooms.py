@@ -132,6 +132,7 @@ ORDER: Mapping[str, Sequence[str]] = {
         "files",
         "mirror",
         "sql",
+        "shared",
         "memorystore",
     ),
     "mqbroker.storage.files": (
@@ -156,7 +157,7 @@ ORDER: Mapping[str, Sequence[str]] = {
         "core_bridge",
         "backup",
     ),
-    "mqbroker.imq": ("record", "links", "peers", "delivery", "definitions", "master", "administration"),
+    "mqbroker.imq": ("record", "links", "peers", "delivery", "definitions", "master", "enhanced", "administration"),
     "mqbroker.storage.mirror": (
         "roots",
         "changes",
@@ -168,6 +169,7 @@ ORDER: Mapping[str, Sequence[str]] = {
         "replica_folder",
     ),
     "mqbroker.node": (
+        "enhanced",
         "activation",
         "parts",
         "stores",

@@ -113,6 +113,7 @@ demo = LazyGroup(
     "Example: mqbroker demo cluster",
     {
         "cluster": ("mqbroker.cli.demo.demo:cluster", "Three brokers with producers and consumers, one of which you may kill."),
+        "takeover": ("mqbroker.cli.demo.takeover:takeover", "An enhanced cluster under load; one of its brokers takes over another."),
         "failover": ("mqbroker.cli.demo.failover:failover", "A pair of brokers under load, one of which takes over from the other."),
     },
 )

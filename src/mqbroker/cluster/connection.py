@@ -225,6 +225,12 @@ class ClusterConnection:
         if member is not None:
             self.turn.run(member.stop)
 
+    def part_no_more(self, node_id: str) -> None:
+        """A member that :meth:`part` has parted is one again."""
+        announced = self.topology.get(node_id)
+        if self._parted.pop(node_id, None) is not None and announced is not None:
+            self._topology_changed(announced, True)
+
     def change_static(self, static: Sequence[TransportConfiguration]) -> None:
         """Other members are at these places from now on; what is elsewhere is a member no more."""
         self._static = list(static)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from twisted.internet.defer import Deferred, DeferredList
 
@@ -11,22 +11,41 @@ from mqbroker.cluster.connection import ClusterConnection
 from mqbroker.cluster.membership.announcements import Announcements
 from mqbroker.cluster.membership.topology import ClusterTopology
 from mqbroker.cluster.remote_queues.ways import Ways
+from mqbroker.server.transport.topology import member_up
+from mqclient.protocol.topology import TopologyMember
+from mqclient.wire.frames import PING_CHANNEL
 
 if TYPE_CHECKING:
     from mqbroker.server.server import Server
     from mqbroker.server.transport.connection import ServerConnection
+    from mqclient.wire.primitives import TransportConfiguration
+
+
+class Successors(Protocol):
+    """Which member has taken over what another one had."""
+
+    def serves(self, node_id: str) -> bool:
+        """May a client go on at this broker that was at this node before?"""
+
+    def has(self, node_id: str) -> bool:
+        """Are the data of this node here?"""
+
+    def place_of(self, node_id: str) -> TransportConfiguration | None:
+        """The member that has its data; None where nobody is known."""
 
 
 class ClusterManager:
     """All cluster connections of a broker (a :class:`mqbroker.server.cluster_port.ClusterPort`).
 
-    The first of ``connections`` is the default one; there is at least one.
+    The first of ``connections`` is the default one; there is at least one.  Without ``successors`` every member serves all clients.
     """
 
-    def __init__(self, server: Server, connections: Sequence[ClusterConnection], ways: Ways) -> None:
+    def __init__(self, server: Server, connections: Sequence[ClusterConnection], ways: Ways, successors: Successors | None = None) -> None:
         self.connections: Mapping[str, ClusterConnection] = {connection.name: connection for connection in connections}
         self.default = connections[0]
         self.ways = ways
+        self._server = server
+        self._successors = successors
         Announcements(self.topology_of, self.default.topology, server.clock).register(server.cluster_channel)
 
     def topology_of(self, connection: ServerConnection) -> ClusterTopology:
@@ -37,6 +56,20 @@ class ClusterManager:
 
     def subscribe(self, connection: ServerConnection) -> None:
         self.topology_of(connection).subscribe(connection)
+
+    def takes_over(self, connection: ServerConnection, node_id: str | None) -> bool:
+        if self._successors is None or node_id is None:
+            return True
+        if self._successors.serves(node_id):
+            if self._successors.has(node_id):
+                self.topology_of(connection).appear_as(connection, node_id)
+            return True
+        place = self._successors.place_of(node_id)
+        if place is not None:
+            member = TopologyMember(node_id, self._server.clock.wall_ms(), place)
+            version = self._server.version
+            connection.send(member_up(member, False, connection.version or version, version), PING_CHANNEL)
+        return False
 
     def writable(self, connection: ServerConnection) -> None:
         self.topology_of(connection).writable(connection)

@@ -45,6 +45,12 @@ class Candidate(Protocol):
         Its acceptors go over without a gap to what :meth:`take_brokers` says.
         """
 
+    def begin_again(self, ready: Deferred[None]) -> None:
+        """An active broker acknowledges and writes nothing more, and seeks its activation once more when ``ready`` has come.
+
+        One that stops ends at once.
+        """
+
     def take_brokers(self, node_id: str, register: Callable[[ClusterChannel], object]) -> None:
         """Until it is active its acceptors are open for what brokers ask a copy of ``node_id``; ``register`` adds the handlers."""
 
@@ -157,8 +163,9 @@ class Surroundings:
     ``presence`` shows a passive broker to its cluster, and ``open_side`` gives the ways to other brokers by the cluster connection of this
     name (None: the default one).  ``lock`` is held for moments by the loop and by other threads; ``call`` lets
     another thread call on the loop.  ``network_answers`` asks the places of the network check whether one of them answers; None: there is
-    no such check.  ``locks`` is the lock manager of the configuration; None: there is none.  ``database`` is the one of a shared store,
-    with connections that wait no longer than a lease may (None: the store is files), and ``make_beat`` makes the thread that renews it.
+    no such check.  ``locks`` is the lock manager of the configuration; None: there is none.  ``database`` is the one that brokers share,
+    with connections that wait no longer than a lease or a stamp may (None: there is none), ``make_beat`` makes the thread that renews
+    these, and ``make_writer`` one that does one thing after the other.
     """
 
     clock: Clock
@@ -171,6 +178,7 @@ class Surroundings:
     locks: LockProof | None = None
     database: Database | None = None
     make_beat: Callable[[], Beat] | None = None
+    make_writer: Callable[[Callable[..., object]], DiskWriter] | None = None
 
 
 def make_activation(configuration: Configuration, outside: Surroundings) -> Activation:
@@ -195,6 +203,12 @@ def make_activation(configuration: Configuration, outside: Surroundings) -> Acti
             outside.network_answers,
             outside.locks,
         )
+    if configuration.home_cluster is not None and configuration.home_cluster.enhanced is not None:
+        from mqbroker.node.enhanced import enhanced_activation
+
+        assert outside.database is not None and outside.make_beat is not None and outside.make_writer is not None
+        home, clock, beat = configuration.home_cluster, outside.clock, outside.make_beat()
+        return enhanced_activation(home, clock, outside.entropy, outside.call, outside.database, beat, outside.make_writer)
     return ActiveAtOnce()
 
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from mqbroker.cluster.grouping.grouping import GroupingHandler
     from mqbroker.config.model.home_cluster import HomeCluster
+    from mqbroker.imq.enhanced.membership import Membership
     from mqbroker.messaging.administration.registrar import Registrar
     from mqbroker.messaging.core import MessagingCore
     from mqbroker.messaging.message.message import Message
@@ -107,7 +108,9 @@ class ActiveBroker:
         from mqbroker.node.clustering import Clustering
 
         runtime, folder = self._parts.make_runtime(), self.settings.etc or self.settings.base
-        clustering = Clustering(self.server, runtime, folder, self._kept, self._grouping, self._home_files(), self._record_database())
+        clustering = Clustering(
+            self.server, runtime, folder, self._kept, self._grouping, self._home_files(), self._record_database(), self._membership()
+        )
         if clustering.homes is not None:
             clustering.homes.register(self.registry)
         return clustering
@@ -118,6 +121,15 @@ class ActiveBroker:
         from mqbroker.node.homes import HomeFiles
 
         return HomeFiles(self.settings.imq, self._parts.read_file, self._parts.write_file)
+
+    def _membership(self) -> Membership | None:
+        home = self.settings.configuration.home_cluster
+        if home is None or home.enhanced is None:
+            return None
+        from mqbroker.node.enhanced import EnhancedActivation
+
+        activation = self._parts.activation
+        return activation.membership if isinstance(activation, EnhancedActivation) else None
 
     def _record_database(self) -> RecordDatabase | None:
         parts = self._parts

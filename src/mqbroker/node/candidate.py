@@ -19,6 +19,8 @@ class Starting(Protocol):
 
     def start_again(self, node_id: str, register: Callable[[ClusterChannel], object]) -> None: ...
 
+    def begin_again(self, ready: Deferred[None]) -> None: ...
+
     def take_brokers(self, node_id: str, register: Callable[[ClusterChannel], object]) -> None: ...
 
     def take_nobody(self) -> Deferred[Any]: ...
@@ -46,6 +48,9 @@ class Candidate:
 
     def start_again(self, node_id: str, register: Callable[[ClusterChannel], object]) -> None:
         self._life.start_again(node_id, register)
+
+    def begin_again(self, ready: Deferred[None]) -> None:
+        self._life.begin_again(ready)
 
     def take_brokers(self, node_id: str, register: Callable[[ClusterChannel], object]) -> None:
         self._life.take_brokers(node_id, register)

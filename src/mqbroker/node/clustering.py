@@ -38,6 +38,7 @@ from mqclient.wire.primitives import TransportConfiguration
 
 if TYPE_CHECKING:
     from mqbroker.cluster.membership.discovery import Discovery
+    from mqbroker.imq.enhanced.membership import Membership
     from mqbroker.node.homes import HomeFiles, Homes, RecordDatabase
 
 STOP_SECONDS = 10.0
@@ -53,7 +54,8 @@ class Clustering:
     """The links of one broker to other brokers.
 
     ``etc`` is the folder of the stack files of JGroups, ``kept`` the settings of management from the store, by kind and name.  ``files``
-    are those of an instance of Open Message Queue, ``record`` is the database of a cluster of peers.
+    are those of an instance of Open Message Queue, ``record`` is the database of a cluster of peers,
+    ``membership`` this broker's in an enhanced cluster.
 
     ``grouping`` is the handler by which messaging routes.  Raises ValueError for names that are not there.
     """
@@ -67,6 +69,7 @@ class Clustering:
         grouping: GroupingHandler | None = None,
         files: HomeFiles | None = None,
         record: RecordDatabase | None = None,
+        membership: Membership | None = None,
     ) -> None:
         configuration = server.configuration
         self.grouping = grouping
@@ -81,18 +84,23 @@ class Clustering:
         self._leaving: Deferred[Any] | None = None
         """Completes when all links are closed; None before :meth:`stop`."""
         home = configuration.home_cluster
-        self.homes = None if home is None else self._make_homes(home, kept, files, record)
-        self.manager = self._make_manager(configuration) if configuration.cluster_connections else None
+        self.homes = None if home is None else self._make_homes(home, kept, files, record, membership)
+        self.manager = self._make_manager(configuration, membership) if configuration.cluster_connections else None
         self.scale_down: ScaleDown | None = None
         if configuration.scale_down is not None and configuration.scale_down.enabled and not configuration.gives_away:
             self.scale_down_to(configuration.scale_down)
 
     def _make_homes(
-        self, settings: HomeCluster, kept: Mapping[tuple[str, str], str], files: HomeFiles | None, record: RecordDatabase | None
+        self,
+        settings: HomeCluster,
+        kept: Mapping[tuple[str, str], str],
+        files: HomeFiles | None,
+        record: RecordDatabase | None,
+        membership: Membership | None,
     ) -> Homes:
         from mqbroker.node.homes import Homes
 
-        return Homes(self._server, self._runtime, settings, kept, lambda: self.connection_of_homes, files, record)
+        return Homes(self._server, self._runtime, settings, kept, lambda: self.connection_of_homes, files, record, membership)
 
     @property
     def connection_of_homes(self) -> ClusterConnection:
@@ -100,7 +108,7 @@ class Clustering:
         assert self.manager is not None
         return self.manager.default
 
-    def _make_manager(self, configuration: Configuration) -> ClusterManager:
+    def _make_manager(self, configuration: Configuration, membership: Membership | None) -> ClusterManager:
         messaging, send = self._server.messaging, self._server.notifications.send
 
         def in_use(binding: RemoteBinding) -> None:
@@ -112,7 +120,8 @@ class Clustering:
         configurations = configuration.cluster_connections
         if self.homes is not None:
             # One cluster model per broker: the configuration has the one connection of the home cluster.
-            return ClusterManager(self._server, [self._cluster_connection(each, self.homes.loads) for each in configurations], ways)
+            links = [self._cluster_connection(each, self.homes.loads) for each in configurations]
+            return ClusterManager(self._server, links, ways, None if membership is None else self.homes)
         loads = [StoreAndForwardLoads(self._server, each, ways, appeared, grouping=self.grouping) for each in configurations]
         connections = [self._cluster_connection(each, load) for each, load in zip(configurations, loads, strict=True)]
         handler = configuration.grouping_handler
@@ -181,6 +190,8 @@ class Clustering:
         if self._leaving is not None:
             return None
         found = None if self.manager is None else self.manager.problem()
+        if found is None and self.homes is not None:
+            found = self.homes.problem()
         return found or self.groups.problem()
 
     def start(self) -> None:

@@ -28,6 +28,7 @@ from mqbroker.imq.master.shared import SharedDefinitions
 from mqbroker.imq.peers.looking import Looking, Members
 from mqbroker.imq.peers.same_record import SameRecord
 from mqbroker.imq.peers.table_peer import TablePeer
+from mqbroker.node.enhanced import ActiveMember, show
 from mqbroker.server.management.registry import ManagementError
 from mqclient.core.runtime import new_uuid
 from mqclient.errors import IllegalStateError
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from mqbroker.config.imq.instance import ImqInstance
     from mqbroker.config.imq.places import Place
     from mqbroker.config.model.home_cluster import HomeCluster
+    from mqbroker.imq.enhanced.membership import Membership
     from mqbroker.imq.record.changes import Definition
     from mqbroker.messaging.queues.queue import Queue
     from mqbroker.node.parts import EndingWriter
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
     from mqbroker.server.server import Server
     from mqbroker.storage.sql.database import Database
     from mqclient.core.runtime import Runtime
+    from mqclient.wire.primitives import TransportConfiguration
 
 
 log = Logger(namespace="mqbroker.imq")
@@ -88,6 +91,7 @@ class Homes:
         connection: Callable[[], ClusterConnection],
         files: HomeFiles | None = None,
         record: RecordDatabase | None = None,
+        membership: Membership | None = None,
     ) -> None:
         self._server = server
         self._runtime = runtime
@@ -100,6 +104,8 @@ class Homes:
         """The members that the database lists, also those that are away."""
         self.members = ListedBrokers() if settings.finds_members else None
         self._connection = connection
+        self._hidden: list[Callable[[], object]] = []
+        """Functions that remove metrics."""
         self.links = HomeLinks()
         peers = LinkedPeers(self.links, lambda: f"imq.{new_uuid(runtime)}", settings.wait_reply_s, server.turn)
         registrar = server.messaging.registrar
@@ -111,6 +117,8 @@ class Homes:
         agreement = Agreement(match_properties(settings), peers, part)
         self._reloading = Reloading(settings.brokers, self._read_places, self._change_members, peers)
         answers = {"matchProperties": agreement.answer, "reload": self._reloading.here}
+        if membership is not None:
+            answers |= membership.answers
         make_table = None if settings.record is None else self._make_table
         self.shared = SharedDefinitions(
             server, settings, peers, registrar, kept, lambda: new_uuid(runtime), self._leave, answers, make_table
@@ -119,19 +127,20 @@ class Homes:
         self._looking: Looking | None = None
         self._same_record: SameRecord | None = None
         if self._table is not None:
-            found = None if self.members is None else self._listed
+            found = None if self.members is None or membership is not None else self._listed
             standing = self.shared.recording.standing
             self._looking = Looking(self._table, server.clock, server.turn, self.shared.recording.answer_record_has, found)
             self._same_record = SameRecord(peers, server.clock, server.turn, lambda: standing.generation, part)
+        self.membership = membership
+        self._active = None
+        if membership is not None:
+            self._active = ActiveMember(server, peers, self.links, connection, self._list_members, self.shared.temporary)
+            self._hidden.append(show(server.gauges, membership, server.store))
         self.delivery = Delivery(server.messaging, self.links, server.node_id, runtime, settings, self.shared.lives)
         self.loads = HomeLoads(self.links, lambda node_id: sum(1 for _ in self.delivery.remote_consumers(node_id)))
         coordination = self.delivery.coordination
-        self._hide = server.gauges.register(
-            "imq.branches.undecided",
-            "Branches at other members whose outcome is not decided here, or is not known there",
-            {},
-            lambda: coordination.undecided,
-        )
+        text = "Branches at other members whose outcome is not decided here, or is not known there"
+        self._hidden.append(server.gauges.register("imq.branches.undecided", text, {}, lambda: coordination.undecided))
 
     def _make_table(self, own: Callable[[], list[Definition]]) -> TablePeer:
         """Raises ValueError where nobody has given the database."""
@@ -160,6 +169,29 @@ class Homes:
         others = [parse_place(place) for place, present in members if present and place != own]
         self.members.change([announced_form(connector_to(place, parameters)) for place in others])
 
+    def problem(self) -> str | None:
+        """Why clients can be served only in part, in one line."""
+        return None if self.membership is None else self.membership.problem
+
+    def _list_members(self, places: Sequence[str]) -> None:
+        """The members of an enhanced cluster that run are at these places."""
+        self._listed([(place, True) for place in (self._settings.address, *places)])
+
+    def serves(self, node_id: str) -> bool:
+        """See :class:`mqbroker.cluster.manager.Successors`."""
+        return self.membership is None or self.membership.serves(node_id)
+
+    def has(self, node_id: str) -> bool:
+        """See :class:`mqbroker.cluster.manager.Successors`."""
+        return self.membership is not None and self.membership.has(node_id)
+
+    def place_of(self, node_id: str) -> TransportConfiguration | None:
+        """See :class:`mqbroker.cluster.manager.Successors`."""
+        row = None if self.membership is None else self.membership.owner_of(node_id)
+        if row is None:
+            return None
+        return announced_form(connector_to(parse_place(row.url), self._server.configuration.connectors[CONNECTION].parameters))
+
     def register(self, registry: Registry) -> None:
         """Let other members ask."""
         registry.register(RESOURCE, self.shared.operations)
@@ -176,6 +208,8 @@ class Homes:
         self._turn.run(self.shared.start)
         if self._looking is not None:
             self._looking.start()
+        if self.membership is not None and self._active is not None:
+            self._turn.run(self.membership.attach, self._active)
         if self._files is not None:
             self._back_up_and_restore(self._files)
 
@@ -228,9 +262,12 @@ class Homes:
 
     def stop(self) -> Deferred[None]:
         """The links are closed, or are being closed.  Completes when the database is left, too."""
+        if self.membership is not None:
+            self.membership.detach()
         self._turn.run(self.shared.stop)
         self.delivery.stop()
-        self._hide()
+        while self._hidden:
+            self._hidden.pop()()
         if self._looking is None or self._same_record is None or self._table is None:
             return succeed(None)
         self._looking.stop()

@@ -236,6 +236,17 @@ class BrokerLife:
             closed: Deferred[Any] = gatherResults(self._closing, consumeErrors=True)
             closed.addBoth(lambda _: self._parts.clock.call_later(0, self._stepped_back, era))
 
+    def begin_again(self, ready: Deferred[None]) -> None:
+        """End at once, without answers, and seek to be active anew when ``ready`` has come; a broker that stops only ends at once."""
+        era = self._era
+        if self._machine.state() == leaving.name:
+            self._parts.clock.call_later(0, self._end_leaving, era)
+        elif self._machine.state() == active.name:
+            self._machine.step_back()
+            closing, self._closing = self._closing, []
+            closed: Deferred[Any] = gatherResults([*closing, ready], consumeErrors=True)
+            closed.addBoth(lambda _: self._parts.clock.call_later(0, self._stepped_back, era))
+
     def _end_leaving(self, era: object) -> None:
         if era is self._era:
             self._machine.fail()

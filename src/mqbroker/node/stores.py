@@ -49,7 +49,13 @@ def _database_store(
     bodies = folders.large_messages_directory
     home = settings.configuration.home_cluster
     broker_id = "" if home is None else home.broker_id or ""
-    return SqlStore(database, parts.file_system, bodies, writer, new_writer(), parts.clock, parts.entropy, claim, failed, broker_id)
+    if home is not None and home.enhanced is not None:
+        from mqbroker.node.enhanced import EnhancedActivation
+
+        assert isinstance(parts.activation, EnhancedActivation)
+        failed = parts.activation.watch_store(lambda: store, claim, failed)
+    store = SqlStore(database, parts.file_system, bodies, writer, new_writer(), parts.clock, parts.entropy, claim, failed, broker_id)
+    return store
 
 
 def store_settings(settings: BrokerSettings) -> StoreSettings:

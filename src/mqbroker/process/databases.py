@@ -48,4 +48,5 @@ def _postgresql(configuration: DatabaseStoreConfiguration, patient: bool) -> Dat
     place = {"host": parts.hostname or "localhost", "port": str(parts.port or 5432), "dbname": parts.path.strip("/")}
     options = {name: value for name, value in given.items() if name in _TLS}
     user, password = configuration.user or given.get("user"), configuration.password or given.get("password")
-    return PostgresqlDatabase({**place, **options}, user, password, configuration.network_timeout, PATIENCE if patient else 1)
+    timeout, patience = configuration.network_timeout, PATIENCE if patient else 1
+    return PostgresqlDatabase({**place, **options}, user, password, timeout, configuration.idle_timeout, patience)

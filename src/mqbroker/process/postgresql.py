@@ -28,9 +28,9 @@ class PostgresqlDatabase:
     """See :class:`mqbroker.storage.sql.database.Database`.
 
     ``place`` has host, port, dbname and TLS as libpq names them; ``timeout`` is how long a statement may take, and how long the network may
-    lose everything, ms.  A transaction in which nothing happens for so long is ended by the server: a broker that stands still in the
-    middle of one holds up nobody for ever.
-    A statement that was cut off gets twice the time when it is tried again, until a transaction has been committed: it may need that.
+    lose everything, ms.  A transaction in which nothing happens for ``idle`` ms (None = as long) is ended by the server: a broker that
+    stands still in the middle of one holds up nobody for ever.  A statement that was cut off gets twice the time when it is tried again,
+    until a transaction has been committed, and at most ``patience`` times the limit: it may need that.
     """
 
     binary = "BYTEA"
@@ -41,7 +41,15 @@ class PostgresqlDatabase:
         "AND pid <> pg_backend_pid()"
     )
 
-    def __init__(self, place: Mapping[str, str], user: str | None, password: str | None, timeout: int, patience: int = PATIENCE) -> None:
+    def __init__(
+        self,
+        place: Mapping[str, str],
+        user: str | None,
+        password: str | None,
+        timeout: int,
+        idle: int | None = None,
+        patience: int = PATIENCE,
+    ) -> None:
         self.name = f"postgresql://{place['host']}:{place['port']}/{place['dbname']}"
         self._place = dict(place)
         self._user = user
@@ -50,7 +58,7 @@ class PostgresqlDatabase:
         self._granted = timeout
         self._most = patience * timeout
         # A plan that was made while a table was empty would read all of it, and is kept when the table has grown.
-        self._options = f"-c idle_in_transaction_session_timeout={timeout} -c enable_seqscan=off"
+        self._options = f"-c idle_in_transaction_session_timeout={idle or timeout} -c enable_seqscan=off"
 
     def connect(self) -> Connection:
         with _errors(self.name):

@@ -14,5 +14,9 @@ class FencedError(StorageError):
     """Somebody else may write to the place from now on, and this store may not."""
 
 
+class OwnerChangedError(FencedError):
+    """Another broker owns the data now."""
+
+
 class ForeignJournalError(StorageError):
     """The folder holds a journal of Apache ActiveMQ Artemis, which is left untouched."""

@@ -12,7 +12,7 @@ from typing import Any
 from twisted.logger import Logger
 
 from mqbroker.messaging.event import Event
-from mqbroker.storage.errors import FencedError
+from mqbroker.storage.errors import FencedError, OwnerChangedError
 
 
 class Condition:
@@ -57,6 +57,8 @@ class Tickets:
         self.last = 0
         self.synced = 0
         self.failed = False
+        self.taken = False
+        """Has it failed because another broker owns the data?"""
         self.own = Condition(self, "own store", 0)
         self.conditions = [self.own]
         self.overfull: Event[bool] = Event()
@@ -108,6 +110,7 @@ class Tickets:
         """The store is lost; ``text`` is for the log."""
         if not self._closed:
             self.failed = True
+            self.taken = isinstance(error, OwnerChangedError)
             self.close()
             self._log.error(text, error=error)
             if self.on_failure is not None:

@@ -42,6 +42,8 @@ NOT_RUN: dict[str, dict[str, str]] = {
     },
     "imq.md": {
         "$ make run CONFIG=config/imq-master": "three brokers: tests/integration/examples/test_sample_clusters.py",
+        "$ make run CONFIG=config/imq-enhanced": "three brokers: tests/integration/examples/test_sample_clusters.py",
+        "imq.cluster.ha=true": "tests/unit/config/imq/test_enhanced.py",
         "$ mqbroker imq brokerd -varhome /var/imq -name b1 -port 7676 -Dimq.cluster.url=file:/etc/imq/cluster.properties": HOME_BROKERS,
         "$ mqbroker imq create dst -t q -n orders -o maxNumMsgs=100000 -o limitBehavior=FLOW_CONTROL "
         "-b b1:7676 -passfile passfile": HOME_BROKERS,

@@ -81,6 +81,22 @@ class SampleClusterTests(SynchronousTestCase):
         self.assertIn(shown_at_last, shown.out)
         self.assertEqual(sample.stop(), 0, sample.text()[-3000:])
 
+    def test_an_enhanced_cluster(self) -> None:
+        sample = self.start("imq-enhanced")
+        sample.await_line(6, "is linked")
+        passfile = sample.folder / "passfile"
+        passfile.write_text("imq.imqcmd.password=any\n")
+        shown = ""
+        for command in sample.commands():
+            words = [*command, "-passfile", str(passfile)] if "imq" in command else command
+            result = sample.run(words)
+            self.assertEqual(result.status, 0, result.err)
+            shown += result.out
+            if "shutdown" in command:
+                sample.await_line(1, "has taken over b0")
+        self.assertRegex(shown, "b0 .* TAKEOVER_COMPLETE")
+        self.assertEqual(sample.stop(), 0, sample.text()[-3000:])
+
     def test_shared_store(self) -> None:
         sample = self.start("ha-shared-store")
         sample.await_line(1, "AMQ221007|AMQ221010")

@@ -72,6 +72,9 @@ class Clustered:
     def subscribe(self, connection: ServerConnection) -> None:
         self.topology.subscribe(connection)
 
+    def takes_over(self, connection: ServerConnection, node_id: str | None) -> bool:
+        return True
+
 
 def cluster_world(**settings: Any) -> tuple[World, Clustered]:
     values = {"cluster_user": "cu", "cluster_password": "cp", "cluster_connections": CONNECTIONS, **settings}

@@ -9,6 +9,11 @@ from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.cluster.manager import ClusterManager
+from mqclient.wire import packets as wire
+from mqclient.wire.frames import PING_CHANNEL, SESSION_CHANNEL
+from mqclient.wire.primitives import TransportConfiguration
+from tests.unit.cluster.bridge_support import connector
+from tests.unit.cluster.support import KnownOthers
 from tests.unit.server.support import World
 
 
@@ -69,3 +74,28 @@ class ManagerTests(SynchronousTestCase):
         self.assertIsNone(self.manager.problem())
         self.second.contested_by = ["h:1", "h:2"]
         self.assertEqual(self.manager.problem(), "another broker has the node id of this one: h:1, h:2")
+
+
+class SuccessorTests(SynchronousTestCase):
+    """Which clients of other nodes go on here (B10.7)."""
+
+    def answer(self, node_id: str | None, served: bool, place: TransportConfiguration | None = None) -> list[Any]:
+        world = World()
+        successors: Any = SimpleNamespace(serves=lambda node: served, has=lambda node: False, place_of=lambda node: place)
+        connections: Any = [PlayedConnection("first")]
+        self.manager = ClusterManager(world.server, connections, SimpleNamespace(), successors)  # type: ignore[arg-type]
+        world.server.others = KnownOthers(cluster=self.manager)
+        peer = world.peer()
+        peer.send(wire.CheckForFailover(node_id), SESSION_CHANNEL)
+        return [*peer.take(PING_CHANNEL), *peer.take(SESSION_CHANNEL)]
+
+    def test_a_client_of_a_node_whose_data_are_here_goes_on(self) -> None:
+        self.assertEqual(self.answer("node", True), [wire.CheckForFailoverReply(True)])
+        self.assertEqual(self.answer(None, False), [wire.CheckForFailoverReply(True)])
+
+    def test_another_one_is_refused_and_told_who_has_them(self) -> None:
+        self.assertEqual(self.answer("node", False), [wire.CheckForFailoverReply(False)])
+        taker = connector(3)
+        told, refusal = self.answer("node", False, taker)
+        self.assertEqual(refusal, wire.CheckForFailoverReply(False))
+        self.assertEqual((told.exit, told.node_id, told.primary), (False, "node", taker))

@@ -23,7 +23,7 @@ PAIR, REPLICATED, SCALE_DOWN, COLOCATED = "ha-shared-store", "ha-replication", "
 LOCKED, COMPETING = ("ha-lock-file", "ha-zookeeper"), "ha-competing"
 HA = (PAIR, REPLICATED, SCALE_DOWN, COLOCATED, *LOCKED, COMPETING)
 LOOPBACK = "127.0.0.1"
-HOMES, PEERS = "imq-master", "imq-peers"
+HOMES, PEERS, ENHANCED = "imq-master", "imq-peers", "imq-enhanced"
 DATABASE = "database-pair"
 
 
@@ -47,7 +47,7 @@ class SampleTests(SynchronousTestCase):
 
     def test_every_folder_is_here(self) -> None:
         found = {path.name for kind in ("cluster", "ha", "imq") for path in CONFIG.glob(f"{kind}-*")}
-        self.assertEqual(found, {*FOLDERS, *HA, HOMES, PEERS})
+        self.assertEqual(found, {*FOLDERS, *HA, HOMES, PEERS, ENHANCED})
 
     def test_the_brokers_of_a_folder_fit_each_other(self) -> None:
         for folder in FOLDERS:
@@ -232,6 +232,21 @@ class SampleTests(SynchronousTestCase):
         self.assertEqual(
             [(home.brokers, home.master, home.address) for home in homes if home], [(places, places[0], own) for own in places]
         )
+
+    def test_an_enhanced_cluster_is_on_sqlite_unless_a_variable_says_otherwise(self) -> None:
+        folders = sorted(path.parents[1] for path in (CONFIG / ENHANCED).glob("*/etc/broker.xml"))
+        for url in ("", "jdbc:postgresql://db/mq?user=u"):
+            made = [settings_from_instance(folder, [], {"MQBROKER_DATABASE": url} if url else {}) for folder in folders]
+            self.assertEqual([list(each.warnings) for each in made], [[], [], []])
+            homes = [each.configuration.home_cluster for each in made]
+            self.assertEqual(
+                [home and (home.broker_id, home.address) for home in homes], [(f"b{n}", f"{LOOPBACK}:767{6 + n}") for n in range(3)]
+            )
+            [store] = {each.configuration.database_store for each in made}
+            assert store is not None
+            self.assertEqual(store.url, url or f"jdbc:sqlite:{CONFIG.parent}/data/imq-enhanced/mq.db")
+        text = (CONFIG / ENHANCED / "README.md").read_text()
+        self.assertIn(f"$ make run CONFIG=config/{ENHANCED}\n", text)
 
     def test_the_read_me_names_command_and_ports(self) -> None:
         for folder in (*FOLDERS, *HA):

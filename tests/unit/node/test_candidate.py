@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.node.candidate import Candidate
@@ -25,6 +26,8 @@ class CandidateTests(SynchronousTestCase):
         candidate.lost("why")
         candidate.give_way(True)
         candidate.start_again("n", print)
+        ready: Deferred[None] = Deferred()
+        candidate.begin_again(ready)
         candidate.take_brokers("n", print)
         candidate.take_nobody()
         self.assertEqual(
@@ -34,6 +37,7 @@ class CandidateTests(SynchronousTestCase):
                 ("fence", "why"),
                 ("give_way", True),
                 ("start_again", "n", print),
+                ("begin_again", ready),
                 ("take_brokers", "n", print),
                 ("take_nobody",),
             ],

@@ -457,3 +457,44 @@ class SteppingBackTests(PassiveCase):
         self.activation.candidate.start_again("node", lambda channel: None)
         self.assertEqual(life.state, "passive")
         self.stopped(life)
+
+
+class BeginningAgainTests(PassiveCase):
+    """An active broker whose data are another one's ends at once, and begins anew when it may."""
+
+    def beginning(self, ready: Deferred[None]) -> BrokerLife:
+        life = self.life(activation=self.activation)
+        life.start()
+        self.activation.grant()
+        self.activation.candidate.begin_again(ready)
+        self.settle()
+        return life
+
+    def test_it_takes_no_clients_until_it_is_active_again(self) -> None:
+        ready: Deferred[None] = Deferred()
+        life = self.beginning(ready)
+        self.assertEqual((life.state, self.listeners[0].is_open, self.failures), ("becoming passive", False, []))
+        ready.callback(None)
+        self.settle()
+        self.assertEqual(life.state, "passive")
+        self.activation.grant()
+        self.assertEqual((life.state, self.listeners[1].is_open), ("active", True))
+        self.stopped(life)
+
+    def test_a_stop_meanwhile_is_the_end(self) -> None:
+        ready: Deferred[None] = Deferred()
+        life = self.beginning(ready)
+        self.stopped(life)
+        ready.callback(None)
+        self.settle()
+        self.assertEqual((life.state, len(self.listeners)), ("stopped", 1))
+
+    def test_one_that_is_not_active_stays_as_it_is(self) -> None:
+        life = self.life(activation=self.activation)
+        life.start()
+        ready: Deferred[None] = Deferred()
+        ready.callback(None)
+        self.activation.candidate.begin_again(ready)
+        self.settle()
+        self.assertEqual(life.state, "passive")
+        self.stopped(life)

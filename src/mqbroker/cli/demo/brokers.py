@@ -107,11 +107,16 @@ class Node:
         )
         (self.folder / "broker.xml").write_text(text, encoding="utf-8")
 
+    @property
+    def command(self) -> list[str]:
+        """What runs the broker."""
+        return [sys.executable, "-m", "mqbroker.cli.daemon", "--config", str(self.folder / "broker.xml"), "--data", str(self.folder)]
+
     def start(self) -> None:
         """Start the process; :meth:`await_active` says when it takes clients."""
         if self.running:
             return
-        command = [sys.executable, "-m", "mqbroker.cli.daemon", "--config", str(self.folder / "broker.xml"), "--data", str(self.folder)]
+        command = self.command
         with self.log.open("wb") as output:
             # In a session of its own a broker does not get the Ctrl-C that ends the demonstration.
             self.process = subprocess.Popen(

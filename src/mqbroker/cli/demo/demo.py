@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from mqbroker.cli.demo.running import Run, at_work, checked, read_the_rest, show, terminated_as_interrupted
+from mqbroker.cli.demo.running import Run, at_work, ended, show, terminated_as_interrupted, toggled
 
 if TYPE_CHECKING:
     from mqbroker.cli.demo.brokers import Nodes
 
 NODES: Final = 3
+_KILLED: Final = "; messages for it wait at the other brokers"
 
 
 @click.command(epilog="Example: mqbroker demo cluster --seconds 30")
@@ -42,7 +43,6 @@ def cluster(seconds: float | None, plain: bool, kill: bool) -> None:
 
 
 def _show(brokers: Nodes, seconds: float | None, plain: bool, kill: bool) -> str:
-    from mqbroker.cli.demo.brokers import await_active
     from mqbroker.cli.demo.screen import ClusterScreen, Watcher, cluster_figures
     from mqbroker.cli.demo.traffic import Consumer, Ledger, Producer
 
@@ -55,24 +55,5 @@ def _show(brokers: Nodes, seconds: float | None, plain: bool, kill: bool) -> str
     screen = ClusterScreen(watchers, workers, ledger)
     steps = [(seconds / 3, "2"), (seconds * 2 / 3, "2")] if kill and seconds is not None else []
     with at_work(watchers, workers):
-        show(lambda: Run(screen, seconds, lambda key: _toggle(brokers, key), steps), screen, plain)
-        click.echo("Ending: producers stop, every broker is started, and the messages in transit are read …")
-        for producer in producers:
-            producer.end()
-        for node in nodes:
-            node.start()
-        await_active(nodes)
-        read_the_rest(consumers, ledger, workers)
-        return checked(ledger)
-
-
-def _toggle(brokers: Nodes, key: str) -> str:
-    """Kill a node, or start it again."""
-    if key not in tuple(map(str, range(NODES))):
-        return ""
-    node = brokers.nodes[int(key)]
-    if node.running:
-        node.kill()
-        return f"{node.name} was killed; messages for it wait at the other brokers"
-    node.start()
-    return f"{node.name} is started again"
+        show(lambda: Run(screen, seconds, lambda key: toggled(nodes, key, _KILLED, ""), steps), screen, plain)
+        return ended(nodes, workers, ledger)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
+    from mqbroker.cli.demo.brokers import Node
     from mqbroker.cli.demo.traffic import Consumer, Ledger, Worker
 
 STILL_SECONDS: Final = 30.0
@@ -169,6 +170,34 @@ def read_the_rest(consumers: Sequence[Consumer], ledger: Ledger, workers: Sequen
         elif still > STILL_SECONDS or (not sending and (ledger.complete() or (totals[0] == totals[1] and still > DOUBT_SECONDS))):
             return
         time.sleep(0.1)
+
+
+def ended(nodes: Sequence[Node], workers: Sequence[Worker], ledger: Ledger) -> str:
+    """Stop the producers, start every broker, read the rest, and give the proof.  Raises CommandError as :func:`checked`."""
+    from mqbroker.cli.demo.brokers import await_active
+    from mqbroker.cli.demo.traffic import Consumer, Producer
+
+    click.echo("Ending: producers stop, every broker is started, and the messages in transit are read …")
+    for worker in workers:
+        if isinstance(worker, Producer):
+            worker.end()
+    for node in nodes:
+        node.start()
+    await_active(nodes)
+    read_the_rest([worker for worker in workers if isinstance(worker, Consumer)], ledger, workers)
+    return checked(ledger)
+
+
+def toggled(nodes: Sequence[Node], key: str, killed: str, started: str) -> str:
+    """Kill the broker whose number is ``key``, or start it again.  Returns its name with what was done, "" for another key."""
+    node = next((node for number, node in enumerate(nodes) if str(number) == key), None)
+    if node is None:
+        return ""
+    if node.running:
+        node.kill()
+        return f"{node.name} was killed{killed}"
+    node.start()
+    return f"{node.name} is started again{started}"
 
 
 def checked(ledger: Ledger) -> str:

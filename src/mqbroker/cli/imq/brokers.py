@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import click
 
@@ -19,10 +21,55 @@ def list_brokers(target: Target) -> None:
     """List the brokers of the cluster, also those that are down."""
     target.open("Listing all the brokers in the cluster that the following broker is a member of:")
     found = target.run("Listing the brokers in the cluster failed.", "listBrokers")
-    rows = [(row["address"], row["state"]) for row in found["brokers"]]
-    head = properties([[("Cluster ID", found["clusterID"]), ("Cluster is Highly Available", "false")]], gap=3)
-    target.show(found | {"clusterIsHighlyAvailable": False}, f"{head}\n\n{table(('Address', 'State'), rows, gap=3, centred=True)}")
+    enhanced = found["clusterIsHighlyAvailable"]
+    head = properties([[("Cluster ID", found["clusterID"]), ("Cluster is Highly Available", "true" if enhanced else "false")]], gap=3)
+    target.show(found, f"{head}\n\n{_members(found['brokers']) if enhanced else _places(found['brokers'])}")
     target.tell("Successfully listed brokers in the cluster.")
+
+
+def _places(rows: Sequence[Mapping[str, Any]]) -> str:
+    return table(("Address", "State"), [(row["address"], row["state"]) for row in rows], gap=3, centred=True)
+
+
+def _members(rows: Sequence[Mapping[str, Any]]) -> str:
+    """The members of an enhanced cluster."""
+    titles = ("Broker ID", "Address", "State", "Msgs in store", "performing takeover", "status timestamp")
+    cells = [
+        (
+            row["brokerID"],
+            row["address"],
+            row["state"],
+            row["messages"],
+            row["takeoverBrokerID"],
+            shown_age(row["statusAgeMs"]),
+        )
+        for row in rows
+    ]
+    return table(titles, cells, [("", 1), ("", 1), ("", 1), ("", 1), ("ID of broker", 1), ("Time since last", 1)], gap=3, centred=True)
+
+
+def shown_age(ms: int) -> str:
+    """A time as ``imqcmd`` writes it: in the greatest unit of which there is one."""
+    for unit, size in (("day", 86_400_000), ("hour", 3_600_000), ("minute", 60_000)):
+        if ms >= size:
+            return f"{ms // size} {unit}{'s' if ms >= 2 * size else ''}"
+    seconds = max(ms, 0) // 1000
+    return f"{seconds} second{'' if seconds == 1 else 's'}"
+
+
+@click.command(epilog="Example: mqbroker imq takeover bkr -n b2 -b b1:7676")
+@click.option("-n", "member", required=True, help="The id of the broker to take over (imq.brokerid).")
+@target_options
+def take_over(target: Target, member: str) -> None:
+    """Let a broker of an enhanced cluster take over the messages and clients of another one, which should have stopped."""
+    target.open("Performing takeover of the broker where:", table(("Broker ID",), [(member,)]), _ON_BROKER)
+    found = target.run("Performing takeover failed.", "listBrokers")
+    rows = [row for row in found["brokers"] if row.get("brokerID") == member]
+    if rows:
+        target.tell(_members(rows))
+    if target.confirmed("Are you sure you want to perform a takeover of this broker?", "The takeover was not performed."):
+        target.run("Performing takeover failed.", "takeOver", member)
+        target.tell("Successfully performed takeover of the broker.")
 
 
 @click.command(epilog="Example: mqbroker imq query bkr --origin")
@@ -76,13 +123,13 @@ def unquiesce(target: Target) -> None:
 
 @click.command(epilog="Example: mqbroker imq shutdown bkr -b b1:7676 -time 60")
 @click.option("-time", "seconds", type=click.IntRange(0), default=0, show_default=True, help="Seconds until the broker stops.")
-@click.option("-nofailover", "nofailover", is_flag=True, hidden=True)
+@click.option("-nofailover", "nofailover", is_flag=True, help="In an enhanced cluster: let no other broker take over.")
 @target_options
 def shutdown(target: Target, seconds: int, nofailover: bool) -> None:
-    """Stop a broker in order; its messages are there again after its next start."""
+    """Stop a broker in order.  Its messages are there again after its next start; in an enhanced cluster another broker takes them over."""
     target.open("Shutting down the broker specified by:")
     if target.confirmed("Are you sure you want to shutdown this broker?", "The broker was not shutdown."):
-        target.run("Shutting down the broker failed.", "shutdown", seconds)
+        target.run("Shutting down the broker failed.", "shutdown", seconds, nofailover)
         if seconds:
             target.tell("Successfully sent command to shutdown the broker.")
             return

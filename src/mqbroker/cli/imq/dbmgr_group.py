@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import click
+
 from mqbroker.cli.lazy import LazyGroup
 
 _RECORD = "mqbroker.cli.imq.dbmgr_record"
+_TABLES = "mqbroker.cli.imq.dbmgr_tables"
 _GROUP = "mqbroker.cli.imq.dbmgr_group"
 
 
@@ -16,27 +19,58 @@ def _group(name: str, text: str, commands: dict[str, tuple[str, str]]) -> LazyGr
 create = _group(
     "create",
     "Make tables.",
-    {"sharecc_tbl": (f"{_RECORD}:create_record", "Make the table of the change record of peers.")},
+    {
+        "tbl": (f"{_TABLES}:create_tables", "Make the tables of brokers."),
+        "sharecc_tbl": (f"{_RECORD}:create_record", "Make the table of the change record of peers."),
+    },
 )
 delete = _group(
     "delete",
     "Remove tables with what is in them.",
-    {"sharecc_tbl": (f"{_RECORD}:delete_record", "Remove the table of the change record of peers.")},
+    {
+        "tbl": (f"{_TABLES}:delete_tables", "Remove the tables of brokers, with all messages."),
+        "sharecc_tbl": (f"{_RECORD}:delete_record", "Remove the table of the change record of peers."),
+    },
 )
 recreate = _group(
     "recreate",
     "Make tables anew, empty.",
-    {"sharecc_tbl": (f"{_RECORD}:recreate_record", "Make the table of the change record of peers anew.")},
+    {
+        "tbl": (f"{_TABLES}:recreate_tables", "Make the tables of brokers anew."),
+        "sharecc_tbl": (f"{_RECORD}:recreate_record", "Make the table of the change record of peers anew."),
+    },
 )
-backup = _group(
+
+
+class _WithTables(LazyGroup):
+    """A group whose options without a word, as in ``backup -dir FOLDER``, are about all tables."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, ["tbl", *args] if args and args[0].startswith("-") and args[0] != "--help" else args)
+
+
+backup = _WithTables(
     "backup",
     "Write what is in tables to files.",
-    {"sharecc_tbl": (f"{_RECORD}:backup_record", "Write the change record of peers to a file.")},
+    "Example: mqbroker imq dbmgr backup -dir backup -varhome /var/imq -name b1",
+    {
+        "tbl": (f"{_TABLES}:backup_tables", "Write all tables into a folder; -dir says which, and the word may be left out."),
+        "sharecc_tbl": (f"{_RECORD}:backup_record", "Write the change record of peers to a file."),
+    },
 )
-restore = _group(
+restore = _WithTables(
     "restore",
-    "Fill empty tables from files.",
-    {"sharecc_tbl": (f"{_RECORD}:restore_record", "Fill the table of the change record of peers from a file.")},
+    "Fill tables from files.",
+    "Example: mqbroker imq dbmgr restore -dir backup -varhome /var/imq -name b1",
+    {
+        "tbl": (f"{_TABLES}:restore_tables", "Replace all tables with those in a folder; -dir says which, and the word may be left out."),
+        "sharecc_tbl": (f"{_RECORD}:restore_record", "Fill the table of the change record of peers from a file."),
+    },
+)
+remove = _group(
+    "remove",
+    "Remove a broker.",
+    {"bkr": (f"{_TABLES}:remove_broker", "Remove a broker that has been shut down from an enhanced cluster.")},
 )
 reset = _group(
     "reset",
@@ -55,5 +89,7 @@ dbmgr = LazyGroup(
         "backup": (f"{_GROUP}:backup", "Write what is in tables to files."),
         "restore": (f"{_GROUP}:restore", "Fill empty tables from files."),
         "reset": (f"{_GROUP}:reset", "Clear locks."),
+        "query": (f"{_TABLES}:query", "Show the tables and the brokers of enhanced clusters."),
+        "remove": (f"{_GROUP}:remove", "Remove a broker."),
     },
 )

@@ -104,6 +104,12 @@ shutdown_group = _group(
     "shutdown bkr -b b1:7676 -time 60",
     {"bkr": (f"{_BROKERS}:shutdown", "Stop in order, now or later.")},
 )
+takeover_group = _group(
+    "takeover",
+    "Take over a broker of an enhanced cluster.",
+    "takeover bkr -n b2 -b b1:7676",
+    {"bkr": (f"{_BROKERS}:take_over", "Take over the messages and clients of another broker.")},
+)
 restart_group = _group(
     "restart",
     "Stop and start a broker.",
@@ -138,6 +144,7 @@ imq = ImqGroup(
         "quiesce": (f"{_GROUP}:quiesce_group", "Let a broker take no new clients."),
         "unquiesce": (f"{_GROUP}:unquiesce_group", "Let a broker take new clients again."),
         "shutdown": (f"{_GROUP}:shutdown_group", "Stop a broker."),
+        "takeover": (f"{_GROUP}:takeover_group", "Take over a broker of an enhanced cluster."),
         "restart": (f"{_GROUP}:restart_group", "Stop and start a broker."),
         "reload": (f"{_GROUP}:reload_group", "Read the list of brokers again."),
         "changemaster": (f"{_GROUP}:changemaster_group", "Let another broker keep the change record."),

@@ -21,6 +21,8 @@ class ClientView:
     """
 
     def __init__(self) -> None:
+        self.left_out: frozenset[str] = frozenset()
+        """Node ids of members that stand in for nobody now, unless there is no other one."""
         self._told: dict[str, tuple[str | None, int]] = {}
         """By node id: who stands in, and the event id with which clients were told that."""
 
@@ -40,16 +42,19 @@ class ClientView:
         told = self._told.pop(node_id, None)
         return event_id if told is None else max(event_id, told[1])
 
-    def before(self, node_id: str, members: Iterable[TopologyMember]) -> TopologyMember | None:
-        """The member for which ``node_id`` stands in, or has stood in; None without one."""
-        others = sorted((each for each in members if each.node_id != node_id and each.primary is not None), key=lambda each: each.node_id)
-        if not others:
-            return None
-        earlier = [each for each in others if each.node_id < node_id]
-        return (earlier or others)[-1]
+    def concerned(self, node_id: str, members: Iterable[TopologyMember]) -> list[TopologyMember]:
+        """The members for which ``node_id`` stands in, or has stood in: the one before it, and those before that may be left out."""
+        others = [each for each in members if each.node_id != node_id and each.primary is not None]
+        order = sorted(others, key=lambda each: (each.node_id < node_id, each.node_id), reverse=True)
+        found: list[TopologyMember] = []
+        for each in order:
+            found.append(each)
+            if each.node_id not in self.left_out:
+                break
+        return found
 
-    @staticmethod
-    def _following(member: TopologyMember, members: Iterable[TopologyMember]) -> TopologyMember | None:
+    def _following(self, member: TopologyMember, members: Iterable[TopologyMember]) -> TopologyMember | None:
         others = [each for each in members if each.node_id != member.node_id and each.primary is not None]
+        others = [each for each in others if each.node_id not in self.left_out] or others
         later = [each for each in others if each.node_id > member.node_id]
         return min(later or others, key=lambda each: each.node_id, default=None)

@@ -5,6 +5,7 @@ Source: ``protocol-spec/``, chapter "Topology".
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -108,6 +109,7 @@ class ClusterTopology(Topology):
     """
 
     __slots__ = (
+        "_appears",
         "_client_view",
         "_clock",
         "_own",
@@ -134,6 +136,8 @@ class ClusterTopology(Topology):
         self._clock = clock
         self._own: TransportConfiguration | None = None
         self._subscriptions: dict[ServerConnection, _Subscription] = {}
+        self._appears: dict[ServerConnection, str] = {}
+        """Under which node id this broker appears to a client that has come from a broker that was taken over."""
         self._repeats: Cancellable | None = None
         self._warned: dict[str, float] = {}
         self.add_listener(self._push)
@@ -292,6 +296,18 @@ class ClusterTopology(Topology):
 
     def unsubscribe(self, connection: ServerConnection) -> None:
         self._subscriptions.pop(connection, None)
+        self._appears.pop(connection, None)
+
+    def appear_as(self, connection: ServerConnection, node_id: str) -> None:
+        """The client of ``connection`` has come from a node that this broker has taken over: for it, this broker is that node."""
+        own = self.get(self.node_id)
+        if node_id == self.node_id or own is None:
+            return
+        self._appears[connection] = node_id
+        subscription = self._subscriptions.get(connection)
+        if subscription is not None:
+            shown = self.shown(own, connection)
+            subscription.changed(shown, shown.unique_event_id, True, {})
 
     def writable(self, connection: ServerConnection) -> None:
         """The peer reads again: send the news that were held back."""
@@ -311,21 +327,38 @@ class ClusterTopology(Topology):
 
     def _push_to_clients(self, view: ClientView, member: TopologyMember, event_id: int, up: bool) -> None:
         """Tell clients of a change, and of what follows from it for the member before."""
-        clients = [subscription for connection, subscription in self._subscriptions.items() if not connection.cluster_authorized]
         changed = view.of(member, self) if up else member
-        event_id = changed.unique_event_id if up else view.gone(member.node_id, event_id)
+        self._tell_clients(changed, changed.unique_event_id if up else view.gone(member.node_id, event_id), up)
+        for before in view.concerned(member.node_id, self):
+            shown = view.of(before, self)
+            self._tell_clients(shown, shown.unique_event_id, True)
+
+    def _tell_clients(self, shown: TopologyMember, event_id: int, up: bool) -> None:
         frames: dict[int, bytes] = {}
-        for subscription in clients:
-            subscription.changed(changed, event_id, up, frames)
-        before = view.before(member.node_id, self)
-        if before is not None:
-            shown, more_frames = view.of(before, self), dict[int, bytes]()
-            for subscription in clients:
-                subscription.changed(shown, shown.unique_event_id, True, more_frames)
+        for connection, subscription in list(self._subscriptions.items()):
+            if not connection.cluster_authorized:
+                renamed = self._renamed(shown, connection) if connection.writable else shown  # it is renamed when the peer reads again
+                subscription.changed(renamed, event_id, up, frames if renamed is shown else {})
+
+    def leave_out(self, node_ids: Collection[str]) -> None:
+        """These members stand in for nobody now: clients hear of it where that makes a difference."""
+        view = self._client_view
+        if view is None or view.left_out == frozenset(node_ids):
+            return
+        view.left_out = frozenset(node_ids)
+        for member in list(self):
+            shown = view.of(member, self)
+            self._tell_clients(shown, shown.unique_event_id, True)
 
     def shown(self, member: TopologyMember, connection: ServerConnection) -> TopologyMember:
         """What the peer of ``connection`` is told of a member."""
-        return member if self._client_view is None or connection.cluster_authorized else self._client_view.of(member, self)
+        if self._client_view is None or connection.cluster_authorized:
+            return member
+        return self._renamed(self._client_view.of(member, self), connection)
+
+    def _renamed(self, shown: TopologyMember, connection: ServerConnection) -> TopologyMember:
+        node_id = self._appears.get(connection) if shown.node_id == self.node_id else None
+        return shown if node_id is None else replace(shown, node_id=node_id)
 
 
 def _excess(member: TopologyMember) -> str | None:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from mqbroker.config.imq.checked import Checked
-from mqbroker.config.imq.members import PEERS
+from mqbroker.config.imq.members import ENHANCED, PEERS
 from mqbroker.config.imq.passwords import Passwords
 from mqbroker.config.imq.table import RECORD_DATABASE, STORE_DATABASE
 from mqbroker.config.model.database import DatabaseStoreConfiguration
@@ -46,11 +46,37 @@ class _Finder:
     def find(self) -> Databases:
         broker_id = self._name(BROKER_ID, "a name that no other broker of the database has")
         store = self._database(STORE_DATABASE, self._own_file) if self._checked["imq.persist.store"] == "JDBC" else None
+        if self._checked[ENHANCED]:
+            return self._enhanced(store, broker_id)
         record = self._record(store) if self._checked[PEERS] else None
         if store is not None and record is not None and store.url == record.database.url and broker_id is None:
             text = f"{BROKER_ID} is missing: several brokers have their messages in {store.vendor}, each under a name of its own"
             self._findings.error(*self._checked.place("imq.persist.store"), text)
         return Databases(store, record, broker_id)
+
+    def _enhanced(self, store: DatabaseStoreConfiguration | None, broker_id: str | None) -> Databases:
+        """All brokers of an enhanced cluster have one database for everything."""
+        place = self._checked.place(ENHANCED)
+        cluster = self._name(CLUSTER_ID, "the name of the cluster")
+        for name, what in ((CLUSTER_ID, "the name of the cluster"), (BROKER_ID, "a name that no other broker of the cluster has")):
+            if not self._checked.get(name):
+                self._findings.error(*place, f"{ENHANCED}=true needs {name}, {what}")
+        if self._checked["imq.persist.store"] != "JDBC":
+            self._findings.error(*place, f"{ENHANCED}=true needs imq.persist.store=jdbc: its brokers share a database")
+        if store is not None and store.vendor == "sqlite" and not self._checks_common_file():
+            return Databases(store, None, broker_id)
+        record = None if store is None or cluster is None else SharedRecord(store, cluster)
+        return Databases(store, record, broker_id)
+
+    def _checks_common_file(self) -> bool:
+        """The file of SQLite is to be the same for all brokers."""
+        for vendor in (".sqlite", ""):
+            name = f"{STORE_DATABASE}{vendor}.opendburl"
+            text = self._checked.get(name)
+            if text:
+                path = DatabaseStoreConfiguration(text).place.partition("?")[0]
+                return self._common_file(name, path) is not None
+        return True
 
     def _record(self, store: DatabaseStoreConfiguration | None) -> SharedRecord | None:
         cluster = self._name(CLUSTER_ID, "the name of the cluster")
@@ -73,7 +99,7 @@ class _Finder:
         text: str | None = self._checked.get(name)
         if text is None or _NAME.fullmatch(text):
             return text
-        if name == CLUSTER_ID and not self._checked[PEERS]:
+        if name == CLUSTER_ID and not self._checked[PEERS] and not self._checked[ENHANCED]:
             return text
         self._findings.error(*self._checked.place(name), f"{name}={text}: expected {expected}, of letters, digits and _")
         return None

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from mqbroker.config.broker_xml.cluster_assembly import DEFAULT_CREDENTIALS
 from mqbroker.config.imq.checked import Checked
 from mqbroker.config.imq.databases import Databases, find_databases
 from mqbroker.config.imq.destinations import DEAD_MESSAGE_QUEUE, AttributeRefused, Beans, parse_attributes, settings_with
-from mqbroker.config.imq.members import Members, find_members
+from mqbroker.config.imq.members import ENHANCED, Members, find_members
 from mqbroker.config.imq.passwords import Passwords
 from mqbroker.config.imq.places import Place
 from mqbroker.config.model.address_elements import ADDRESS_SETTING
@@ -24,7 +24,8 @@ from mqbroker.config.model.configuration import (
     Configuration,
     QueueConfiguration,
 )
-from mqbroker.config.model.home_cluster import HomeCluster
+from mqbroker.config.model.database import DatabaseStoreConfiguration
+from mqbroker.config.model.home_cluster import FAILURES, EnhancedCluster, HomeCluster
 from mqbroker.config.problems import Findings, did_you_mean
 from mqclient.urls import TransportUri
 
@@ -32,6 +33,9 @@ CONNECTION = "imq"
 """The name of the cluster connection of home brokers, and of the connector to this one."""
 
 SERVICES = ("jms", "ssljms", "admin", "ssladmin")
+SLOW_DETECTION_S = 10
+"""A takeover that takes longer to begin is warned of."""
+
 RETRY_MS = 5000
 """Between two attempts to link with another broker."""
 
@@ -98,8 +102,7 @@ class _Maker:
         if self._secure_port or "ssljms" in self.services:
             self.tls = self._tls()
         self.databases = find_databases(self.checked, self.instance.folder, self.passwords, self.findings)
-        if self.databases.store is not None:
-            self.configuration.database_store = self.databases.store
+        self.configuration.database_store = self._store() or self.configuration.database_store
         members = find_members(self.checked, self.instance.host_names, self.findings)
         if members is None:
             return
@@ -174,14 +177,17 @@ class _Maker:
             connector = connector_to(place, parameters)
             configuration.connectors[connector.name] = connector
             names.append(connector.name)
-        interval = self._ms("imq.cluster.ping.interval")
+        interval, silent, retry = self._ms("imq.cluster.ping.interval"), 2, RETRY_MS
+        if self.checked[ENHANCED]:
+            interval, silent = self._ms("imq.cluster.heartbeat.interval"), checked["imq.cluster.heartbeat.threshold"]
+            retry = min(RETRY_MS, interval)
         connection = ClusterConnectionConfiguration(
             CONNECTION,
             CONNECTION,
             check_period=interval,
-            connection_ttl=2 * interval,
-            retry_interval=RETRY_MS,
-            max_retry_interval=RETRY_MS,
+            connection_ttl=silent * interval,
+            retry_interval=retry,
+            max_retry_interval=retry,
             message_load_balancing="OFF",
             static_connectors=None if self._finds_members(members) else tuple(names),
         )
@@ -270,7 +276,35 @@ class _Maker:
             broker_id=self.databases.broker_id,
             record=self.databases.record,
             finds_members=self._finds_members(members),
+            enhanced=self._enhanced_cluster() if checked[ENHANCED] else None,
         )
+
+    def _store(self) -> DatabaseStoreConfiguration | None:
+        """In an enhanced cluster PostgreSQL does not let a broker that stands still in a transaction hold up its taker."""
+        store = self.databases.store
+        if store is None or not self.checked[ENHANCED]:
+            return store
+        return replace(store, idle_timeout=self._ms("imq.cluster.monitor.interval") * self.checked["imq.cluster.monitor.threshold"])
+
+    def _enhanced_cluster(self) -> EnhancedCluster:
+        checked = self.checked
+        given = checked.layers.given("imq.cluster.heartbeat.threshold")
+        found = EnhancedCluster(
+            heartbeat_interval=checked["imq.cluster.heartbeat.interval"],
+            heartbeat_threshold=checked["imq.cluster.heartbeat.threshold"],
+            monitor_interval=checked["imq.cluster.monitor.interval"],
+            monitor_threshold=checked["imq.cluster.monitor.threshold"],
+            failures=checked["imq.cluster.heartbeat.threshold"] if given else FAILURES,
+            takeover_wait=checked["imq.cluster.ha.takeoverWaitTimeout"],
+            takeover_delay=checked["imq.cluster.takeover.delay.interval"],
+        )
+        if found.detection_s > SLOW_DETECTION_S:
+            text = (
+                f"a broker that has failed is taken over after up to {found.detection_s:g} s: "
+                "imq.cluster.heartbeat.interval × threshold, and imq.cluster.monitor.interval × (threshold + 1)"
+            )
+            self.findings.warn(*checked.place(ENHANCED), text)
+        return found
 
 
 _GIVES = {

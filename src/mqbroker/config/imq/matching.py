@@ -12,7 +12,10 @@ def match_properties(home: HomeCluster) -> dict[str, str]:
     found = {"imq.autocreate.queue": _flag(home.autocreate_queue), "imq.autocreate.topic": _flag(home.autocreate_topic)}
     if home.cluster_id is not None:
         found["imq.cluster.clusterid"] = home.cluster_id
-    if home.record is not None:
+    if home.enhanced is not None:
+        found["imq.cluster.ha"] = _flag(True)
+        found["imq.cluster.monitor.interval"] = f"{home.enhanced.monitor_interval:g}"
+    elif home.record is not None:
         found["imq.cluster.nomasterbroker"] = _flag(True)
     if home.master is not None:
         found["imq.cluster.nowaitForMasterBroker"] = _flag(home.nowait_for_master)

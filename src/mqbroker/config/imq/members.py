@@ -12,6 +12,7 @@ from mqbroker.config.problems import Findings
 LISTS = ("imq.cluster.brokerlist", "imq.cluster.brokerlist.manual")
 MASTER = "imq.cluster.masterbroker"
 PEERS = "imq.cluster.nomasterbroker"
+ENHANCED = "imq.cluster.ha"
 PORT = "imq.portmapper.port"
 
 
@@ -35,6 +36,8 @@ class Members:
 
 def find_members(checked: Checked, host_names: Sequence[str], findings: Findings) -> Members | None:
     """The members; None after an error.  ``host_names`` are names of this machine, the best first."""
+    if checked[ENHANCED]:
+        return _itself(checked, host_names, findings)
     errors = len(findings.errors)
     listed = [place for name in LISTS for place in _places(checked, name, findings)]
     master = next(iter(_places(checked, MASTER, findings)), None)
@@ -68,6 +71,15 @@ def find_members(checked: Checked, host_names: Sequence[str], findings: Findings
         findings.error(*checked.place(LISTS[0]), text)
         return None
     return Members(own, tuple(unique), master)
+
+
+def _itself(checked: Checked, host_names: Sequence[str], findings: Findings) -> Members:
+    """The members of an enhanced cluster are those that the database knows."""
+    for name in (*LISTS, MASTER, PEERS):
+        if checked.layers.given(name) and checked.get(name):
+            findings.warn(*checked.place(name), f"{name} has no effect: with {ENHANCED}=true the members are those in the database")
+    own = _own(checked, host_names, ())
+    return Members(own, (own,), None)
 
 
 def _places(checked: Checked, name: str, findings: Findings) -> tuple[Place, ...]:

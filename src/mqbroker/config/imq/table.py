@@ -25,8 +25,7 @@ STORE_DATABASE = "imq.persist.jdbc"
 RECORD_DATABASE = "imq.cluster.sharecc.persist.jdbc"
 """The beginnings of the properties of a database: that of the own store, and that of the change record of peers."""
 
-ENHANCED = "only enhanced clusters have it"
-NO_ENHANCED = "brokers do not take over the messages of others"
+NO_DATAGRAMS = "heartbeats are the pings of the links, which need no address of their own"
 OWN_DRIVER = "the broker has the drivers of PostgreSQL and SQLite"
 OWN_TABLES = "the broker makes its own tables, in a database that is there; a file of SQLite is made"
 OWN_CONNECTIONS = "each thread that works with the database has one connection"
@@ -152,7 +151,7 @@ CLUSTER: Sequence[ImqProperty] = (
         )
     ),
     _family("imq.cluster.prefetch.*", "How far ahead a broker asks.", "a remote consumer's window follows what local consumers take"),
-    _shared(refused("imq.cluster.ha", kinds.BOOLEAN, "An enhanced cluster.", NO_ENHANCED), "false"),
+    _shared(honoured("imq.cluster.ha", kinds.BOOLEAN, "An enhanced cluster: another broker takes over one that has failed."), "false"),
     _shared(honoured("imq.cluster.nomasterbroker", kinds.BOOLEAN, "A cluster of peers: the change record is in a database."), "false"),
     _shared(honoured("imq.cluster.sharecc.persist", kinds.choice("JDBC"), "Where the record of peers is."), "jdbc"),
     _shared(honoured("imq.cluster.sharecc.persistCreate", kinds.BOOLEAN, "Make the table of the record where there is none."), "true"),
@@ -160,12 +159,30 @@ CLUSTER: Sequence[ImqProperty] = (
     _each(honoured(f"{RECORD_DATABASE}.connection.retry.delay", kinds.POSITIVE, "Between two such attempts, ms."), "5000"),
     *_database(RECORD_DATABASE, _shared, "*.", ""),
     _each(honoured("imq.brokerid", kinds.TEXT, "Name of the broker in a database, which no other one has.")),
-    _family("imq.cluster.ha.takeoverWaitTimeout", "A time limit, s.", ENHANCED),
-    _family("imq.cluster.heartbeat.*", "Heartbeats.", ENHANCED),
-    _family("imq.cluster.monitor.*", "The watch over heartbeats.", ENHANCED),
-    _family("imq.cluster.reaptime", "How long rows are kept, s.", ENHANCED),
-    _family("imq.cluster.takeover.delay.interval", "A pause, s.", ENHANCED),
-    _family("imq.cluster.maxTakeoverSession*", "Sessions that are remembered.", ENHANCED),
+    _each(
+        honoured("imq.cluster.ha.takeoverWaitTimeout", kinds.INT, "How long a start waits while it is taken over, s; below 0 for ever."),
+        "300",
+    ),
+    _each(honoured("imq.cluster.heartbeat.interval", _SECONDS, "Between two pings of a link in an enhanced cluster, s."), "5"),
+    _each(
+        honoured(
+            "imq.cluster.heartbeat.threshold",
+            kinds.integer(1, kinds.INT_MAX),
+            "So many without an answer make a suspect; after so many attempts (30 unless set) a broker without its database gives up.",
+        ),
+        "3",
+    ),
+    _each(quiet("imq.cluster.heartbeat.hostname", kinds.TEXT, "Address of datagrams.", NO_DATAGRAMS)),
+    _each(quiet("imq.cluster.heartbeat.port", _PORT, "Port of datagrams.", NO_DATAGRAMS)),
+    _family("imq.cluster.heartbeat.*", "More about heartbeats.", NO_DATAGRAMS),
+    _shared(honoured("imq.cluster.monitor.interval", _SECONDS, "Between two stamps of a broker in the database, s."), "30"),
+    _each(
+        honoured("imq.cluster.monitor.threshold", kinds.integer(1, kinds.INT_MAX), "A suspect that has left out so many is taken over."),
+        "3",
+    ),
+    _family("imq.cluster.reaptime", "How long finished transactions are kept, s.", "they are not kept at all"),
+    _each(honoured("imq.cluster.takeover.delay.interval", kinds.NOT_NEGATIVE, "A pause before a takeover, s."), "0"),
+    _family("imq.cluster.maxTakeoverSession*", "Sessions that are remembered.", "the database knows all of them"),
 )
 """The properties of clusters."""
 

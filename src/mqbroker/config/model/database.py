@@ -14,7 +14,8 @@ EXPECTED = "expected jdbc:sqlite:FILE or jdbc:postgresql://HOST:PORT/DATABASE"
 class DatabaseStoreConfiguration:
     """Messages are kept in the database that ``url`` names, in the spelling of Java.
 
-    ``network_timeout`` is how long a statement may take until the database counts as away.  The others are for brokers that share the
+    ``network_timeout`` is how long a statement may take until the database counts as away, ``idle_timeout`` how long nothing may happen in
+    a transaction until the database ends it (None = as long).  The others are for brokers that share the
     store: a lease lasts for ``lock_expiration`` and is renewed every ``lock_renew_period``; the log notes clocks that differ by more than
     ``allowed_time_diff``.  All are ms.
     """
@@ -26,6 +27,7 @@ class DatabaseStoreConfiguration:
     lock_expiration: int = 20_000
     lock_renew_period: int = 4_000
     allowed_time_diff: int = 250
+    idle_timeout: int | None = None
 
     @property
     def vendor(self) -> str:

@@ -25,6 +25,39 @@ class SharedRecord:
     retry_s: float = 5
 
 
+FAILURES = 30
+"""Attempts without an answer after which a broker alone gives its database up, where nothing is set."""
+
+
+@dataclass(frozen=True, slots=True)
+class EnhancedCluster:
+    """The brokers of a cluster on one database, of which one takes over the messages and clients of another one that has failed.
+
+    A link without a sign of life for ``heartbeat_interval`` × ``heartbeat_threshold`` makes a suspect.  Each member stamps its row in the
+    database every ``monitor_interval``; a suspect whose stamp has not changed for ``monitor_threshold`` of them is taken over.  A broker
+    that alone has no database for ``failures`` of them gives up.  A start waits ``takeover_wait`` for a takeover of it (below 0: for ever),
+    and a takeover ``takeover_delay`` before it begins.
+    """
+
+    heartbeat_interval: float = 5
+    heartbeat_threshold: int = 3
+    monitor_interval: float = 30
+    monitor_threshold: int = 3
+    failures: int = FAILURES
+    takeover_wait: float = 300
+    takeover_delay: float = 0
+
+    @property
+    def patience_s(self) -> float:
+        """For how long a suspect may leave its stamp as it is."""
+        return self.monitor_interval * self.monitor_threshold
+
+    @property
+    def detection_s(self) -> float:
+        """How long it takes at most until a broker that has died, and whose links are silent, is taken over."""
+        return self.heartbeat_interval * self.heartbeat_threshold + self.monitor_interval * (self.monitor_threshold + 1)
+
+
 @dataclass(frozen=True, slots=True)
 class HomeCluster:
     """The part of this broker in a cluster of home brokers; the links are the cluster connection of the same configuration named ``imq``.
@@ -64,6 +97,8 @@ class HomeCluster:
     """Where the change record of a cluster of peers is; None in every other one."""
     finds_members: bool = False
     """Do the members find each other through the database of the record?"""
+    enhanced: EnhancedCluster | None = None
+    """None in a conventional cluster."""
 
     @property
     def is_master(self) -> bool:

@@ -17,7 +17,8 @@ from mqbroker.config.problems import Findings
 from mqbroker.imq.administration.destinations import Destinations
 from mqbroker.imq.administration.durables import destroy_durable, durable_rows
 from mqbroker.imq.administration.pending import Pending
-from mqbroker.imq.administration.views import BROKER_DOWN, broker_groups, cluster_rows, origin_rows
+from mqbroker.imq.administration.views import BROKER_DOWN, broker_groups, cluster_rows, enhanced_row, origin_rows
+from mqbroker.imq.enhanced.takeover import TakeoverError
 from mqbroker.server.management.registry import ManagementError, Operation, ServerResource, as_int, as_object, as_text
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from twisted.internet.defer import Deferred
 
     from mqbroker.config.model.home_cluster import HomeCluster
+    from mqbroker.imq.enhanced.membership import Membership
     from mqbroker.messaging.queues.queue import Queue
     from mqbroker.server.server import Server
 
@@ -49,6 +51,10 @@ class ClusterActions(Protocol):
     @property
     def brokers(self) -> Sequence[str]:
         """The members by the files that were read last, host:port."""
+
+    @property
+    def membership(self) -> Membership | None:
+        """That of this broker in an enhanced cluster."""
 
     def held(self, queue: Queue) -> int:
         """The messages of other members that are here for consumers of ``queue``."""
@@ -120,14 +126,32 @@ class ImqBroker(ServerResource):
 
     def list_brokers(self) -> str:
         """The members of the cluster with their states, as JSON."""
-        return json.dumps({"clusterID": self._home.cluster_id or "", "brokers": self._members()})
+        membership = self._membership
+        if membership is None:
+            found: list[Any] = list(self._members())
+        else:
+            described = self._pending.result("listBrokers", membership.describe)
+            found = list(map(enhanced_row, described))
+        head = {"clusterID": self._home.cluster_id or "", "clusterIsHighlyAvailable": membership is not None}
+        return json.dumps({**head, "brokers": found})
+
+    @property
+    def _membership(self) -> Membership | None:
+        actions = self._parts.actions()
+        return None if actions is None else actions.membership
 
     def query(self) -> str:
         """Everything about the broker, as JSON: groups of titles and values."""
         rows, parts, actions = self._members(), self._parts, self._parts.actions()
         active = [row["address"] for row in rows if row["state"] != BROKER_DOWN]
         master = self._home.master if actions is None else actions.master
-        return json.dumps(broker_groups(self.server, parts.instance, parts.version, self._brokers, active, master, self.state))
+        return json.dumps(
+            broker_groups(self.server, parts.instance, parts.version, self._brokers, active, master, self.state, self._enhanced_id)
+        )
+
+    @property
+    def _enhanced_id(self) -> str | None:
+        return None if self._home.enhanced is None else self._home.broker_id
 
     @property
     def _brokers(self) -> Sequence[str]:
@@ -173,17 +197,27 @@ class ImqBroker(ServerResource):
         if not self.server.security.enabled:
             raise ManagementError("without security nobody is an administrator, and nobody could end it")
         self.server.admission.restrict(QUIESCED, "the broker is quiesced")
+        if self._membership is not None:
+            self._membership.quiesce()
 
     def unquiesce(self) -> None:
         self.server.admission.lift(QUIESCED)
+        if self._membership is not None:
+            self._membership.unquiesce()
 
-    def shutdown(self, seconds: Any = 0) -> None:
-        """Stop in order, now or after ``seconds``; a further call sets another time."""
+    def shutdown(self, seconds: Any = 0, no_failover: Any = False) -> None:
+        """Stop in order, now or after ``seconds``; a further call sets another time.
+
+        In an enhanced cluster another member takes over, unless ``no_failover``; meanwhile this one takes over nobody.
+        """
         delay = as_int(seconds)
         if not 0 <= delay <= SHUTDOWN_SECONDS_MAX:
             raise ManagementError(f"{delay} seconds: expected 0 to {SHUTDOWN_SECONDS_MAX}")
         if self._stopping is not None:
             self._stopping.cancel()
+        if self._membership is not None:
+            self._membership.want_failover(not no_failover)
+            self._membership.leave()
         self._stopping = self.server.clock.call_later(max(delay, LEAVE_SECONDS), self._parts.stop)
 
     def restart(self) -> None:
@@ -193,6 +227,16 @@ class ImqBroker(ServerResource):
         self.server.clock.call_later(LEAVE_SECONDS, self._parts.restart)
 
     # --- changes of the cluster
+
+    def take_over(self, broker: Any) -> None:
+        """Take over a member of an enhanced cluster, also one that is there; it begins anew, without its messages."""
+        membership, name = self._membership, as_text(broker)
+        if membership is None:
+            raise ManagementError("ERROR: this broker is no member of an enhanced cluster (imq.cluster.ha=true)")
+        try:
+            self._pending.result(("takeover", name), lambda: membership.take_over_broker(name))
+        except TakeoverError as error:
+            raise ManagementError(f"ERROR: {error}") from error
 
     def reload(self) -> None:
         """Read the list of brokers again, here and on all linked members."""
@@ -229,7 +273,8 @@ ImqBroker.OPERATIONS = {
     "updateBroker": Operation(ImqBroker.update, 1),
     "quiesce": Operation(ImqBroker.quiesce),
     "unquiesce": Operation(ImqBroker.unquiesce),
-    "shutdown": Operation(ImqBroker.shutdown, 0, 1),
+    "shutdown": Operation(ImqBroker.shutdown, 0, 2),
+    "takeOver": Operation(ImqBroker.take_over, 1),
     "restart": Operation(ImqBroker.restart),
     "reloadCluster": Operation(ImqBroker.reload),
     "changeMaster": Operation(ImqBroker.change_master, 1),

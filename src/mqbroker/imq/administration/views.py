@@ -11,11 +11,13 @@ from mqbroker.config.imq.made import CONNECTION
 from mqbroker.config.imq.places import parse_place
 from mqbroker.config.imq.table import find_property, is_secret
 from mqbroker.config.schema.model import Support
+from mqbroker.storage.shared.brokers import State
 from mqclient.protocol.topology import TopologyMember
 
 if TYPE_CHECKING:
     from mqbroker.config.imq.instance import ImqInstance
     from mqbroker.config.model.home_cluster import HomeCluster
+    from mqbroker.imq.enhanced.membership import Described
     from mqbroker.messaging.queues.queue import Queue
     from mqbroker.server.server import Server
 
@@ -53,6 +55,29 @@ def _named(member: TopologyMember, brokers: Iterable[str]) -> str:
     return next((broker for broker in brokers if parse_place(broker).same(place)), str(place))
 
 
+_SHOWN = {
+    State.QUIESCE_COMPLETED: "QUIESCE_COMPLETE",
+    State.SHUTDOWN_FAILOVER: BROKER_DOWN,
+    State.SHUTDOWN_COMPLETE: BROKER_DOWN,
+    State.FAILOVER_PENDING: BROKER_DOWN,
+    State.FAILOVER_STARTED: "TAKEOVER_STARTED",
+    State.FAILOVER_COMPLETE: "TAKEOVER_COMPLETE",
+}
+
+
+def enhanced_row(member: Described) -> dict[str, Any]:
+    """A member of an enhanced cluster, as ``list bkr`` shows it."""
+    row = member.row
+    return {
+        "brokerID": row.broker,
+        "address": row.url,
+        "state": _SHOWN.get(row.state, row.state.name),
+        "messages": member.messages,
+        "takeoverBrokerID": row.taker,
+        "statusAgeMs": member.age_ms,
+    }
+
+
 def broker_groups(
     server: Server,
     instance: ImqInstance,
@@ -61,6 +86,7 @@ def broker_groups(
     active: Sequence[str],
     master: str | None,
     state: str,
+    broker_id: str | None = None,
 ) -> list[list[Pair]]:
     """Everything that ``query bkr`` shows, in groups of titles and values."""
     core = server.messaging.core
@@ -76,7 +102,7 @@ def broker_groups(
         [
             ("Version", version),
             ("Instance Name", server.configuration.name),
-            ("Broker ID", server.node_id),
+            ("Broker ID", broker_id or server.node_id),
             ("Primary Port", text("imq.portmapper.port")),
             ("Broker is Embedded", "false"),
             ("Instance Configuration/Data Root Directory", instance.folder),
@@ -97,7 +123,7 @@ def broker_groups(
         ],
         [
             ("Cluster ID", home.cluster_id or ""),
-            ("Cluster is Highly Available", "false"),
+            ("Cluster is Highly Available", "false" if home.enhanced is None else "true"),
             ("Cluster Broker List (active)", _list(active)),
             ("Cluster Broker List (configured)", _list(configured)),
             ("Cluster Master Broker", master or _no_master(home)),

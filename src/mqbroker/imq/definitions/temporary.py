@@ -112,6 +112,31 @@ class TemporaryDestinations:
         for peer in list(self._peers.by_id.values()):
             self._linked(peer)
 
+    def inherit(self, settings: Mapping[str, str]) -> None:
+        """This broker has taken over another one: the clients of its destinations have the reconnect time to come here."""
+        for name, text in settings.items():
+            if name in self._own:
+                continue
+            try:
+                made = _Made.of(json.loads(text))
+                if name not in self._server.messaging.core.queues:
+                    self._define(made.definition)
+            except (ValueError, MQError) as error:
+                log.warn("the temporary destination {name} is not taken over: {reason}", name=name, reason=str(error))
+                continue
+            self._homes.pop(name, None)
+            self._own[name] = made
+            self._awaited.add(name)
+            batch = self._server.store.begin()
+            batch.put_setting(KIND, name, text)
+            self._server.store.commit(batch)
+        own = self._server.node_id
+        if self._awaited:
+            timer = self._timers.pop(own, None)
+            if timer is not None:
+                timer.cancel()
+            self._wait(own)
+
     def stop(self) -> None:
         """The broker stops, and its connections with it: what the clients have is kept for them."""
         while self._ending:

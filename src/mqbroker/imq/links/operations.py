@@ -23,6 +23,10 @@ PARAMETERS: Mapping[str, int] = {
     "newMaster": 4,
     "matchProperties": 0,
     "reload": 0,
+    "takeoverPending": 3,
+    "takeoverAbort": 2,
+    "takeoverComplete": 2,
+    "databaseAnswers": 0,
 }
 """The operations by the number of their parameters; ``docs/imq-record.md`` describes them."""
 

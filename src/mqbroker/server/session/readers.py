@@ -85,9 +85,18 @@ class SessionReaders:
         session.permissions.check(permission, queue.definition.address, queue.name)
         return queue
 
+    def _check_cluster(self) -> None:
+        """Raises IllegalStateError where what a reader has reserved might come again at another broker, under other ids."""
+        home = self._server.configuration.home_cluster
+        if home is not None and home.enhanced is not None:
+            raise IllegalStateError(
+                "readers, such as Spark's, are refused in an enhanced cluster: after a takeover messages have other ids"
+            )
+
     # --- readers
 
     def _open(self, packet: wire.ReaderOpen) -> None:
+        self._check_cluster()
         queue = self._queue(packet.queue, "consume")
         answer = _Answer(self._session)
 
@@ -112,6 +121,7 @@ class SessionReaders:
         self._session.reply_null(-1, self._readers.remove(queue, packet.reader))
 
     def _reserve(self, packet: wire.ReaderReserve) -> None:
+        self._check_cluster()
         queue = self._queue(packet.queue, "browse" if packet.reader is None else "consume")
         answer = _Answer(self._session)
 

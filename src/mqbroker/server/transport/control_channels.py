@@ -43,6 +43,9 @@ class Cluster(Protocol):
     def subscribe(self, connection: ServerConnection) -> None:
         """Send the whole topology now, and each change from now on, until the connection ends."""
 
+    def takes_over(self, connection: ServerConnection, node_id: str | None) -> bool:
+        """May a client go on here that was at this node before (None: it does not say)?  One that may not is told where it may."""
+
 
 SUBSCRIBER_SECONDS = 0.5
 """How long a client that wants to hear of the cluster stays connected to a broker that is not active."""
@@ -128,6 +131,8 @@ class ControlChannels:
         elif isinstance(packet, ReattachSession):
             self._server.sessions.reattach(connection, packet)
         elif isinstance(packet, CheckForFailover):
-            connection.send(CheckForFailoverReply(self._server.started), SESSION_CHANNEL)
+            cluster = self._server.cluster
+            may_go_on = self._server.started and (cluster is None or cluster.takes_over(connection, packet.node_id))
+            connection.send(CheckForFailoverReply(may_go_on), SESSION_CHANNEL)
         else:
             log.debug("connection {id}: {name} has no meaning on channel 1", id=connection.connection_id, name=packet.NAME)

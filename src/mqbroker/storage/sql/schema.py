@@ -14,6 +14,8 @@ reference              a message on a queue: deliveries, the time of delivery (-
 body                   the bodies of large messages, in pieces
 duplicate, branch      duplicate ids and prepared branches
 removal                references that go: nobody counts or reads them any more, and they are removed a piece at a time
+broker                 the members of enhanced clusters (:mod:`mqbroker.storage.shared.brokers`)
+former                 node ids of sessions that were taken over, which go when they are empty, and the broker that their clients find
 record                 the change record of a cluster: its changes by position, as the backup file has them
 cluster                the record as a whole: generation ('' = it is empty), last position, floor, and who has locked it ('' = nobody)
 member                 the brokers of a cluster that find each other here: place, and when they were last there (ms since 1970)
@@ -64,6 +66,9 @@ _TABLES = (
     "branch (session {number} NOT NULL, branch {number} NOT NULL, record {binary} NOT NULL, PRIMARY KEY (session, branch))",
     "removal (session {number} NOT NULL, queue {number} NOT NULL, number {number} NOT NULL, folder TEXT, behind {number} NOT NULL, "
     "until {number} NOT NULL, adopted {number} NOT NULL, PRIMARY KEY (session, queue, number))",
+    "broker (broker TEXT NOT NULL PRIMARY KEY, cluster TEXT NOT NULL, url TEXT NOT NULL, node_id TEXT NOT NULL, version TEXT NOT NULL, "
+    "state {number} NOT NULL, taker TEXT NOT NULL, stamp {number} NOT NULL, owner TEXT NOT NULL, folder TEXT NOT NULL)",
+    "former (node_id TEXT NOT NULL PRIMARY KEY, broker TEXT NOT NULL, since {number} NOT NULL)",
     "record (cluster TEXT NOT NULL, position {number} NOT NULL, value TEXT NOT NULL, token TEXT NOT NULL, PRIMARY KEY (cluster, position))",
     "cluster (cluster TEXT NOT NULL PRIMARY KEY, generation TEXT NOT NULL, last {number} NOT NULL, floor {number} NOT NULL, "
     "holder TEXT NOT NULL)",
@@ -82,6 +87,16 @@ _INDEXES = (
 
 OF_SESSIONS = tuple(each.split(" ", 1)[0] for each in _TABLES if " (session " in each and not each.startswith("session "))
 """The tables whose rows belong to a session."""
+
+NAMES = tuple(each.split(" ", 1)[0] for each in _TABLES)
+"""The tables, without their prefix."""
+
+
+def columns(name: str) -> list[str]:
+    """The columns of a table."""
+    definition = next(each for each in _TABLES if each.startswith(f"{name} ("))
+    listed = definition.partition(" (")[2].partition(", PRIMARY KEY")[0]
+    return [each.split(" ", 1)[0] for each in listed.split(", ")]
 
 
 def table(statement: str) -> str:

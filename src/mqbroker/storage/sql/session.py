@@ -10,12 +10,13 @@ A takeover changes all rows of a broker in one transaction, so the row of the cu
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from mqbroker.storage.errors import FencedError
+from mqbroker.storage.errors import FencedError, OwnerChangedError
 from mqbroker.storage.sql.database import Connection, transaction
 from mqbroker.storage.sql.schema import OF_SESSIONS, PREFIX, table
+from mqbroker.storage.sql.texts import given, kept
 
 ID_BLOCK = 1 << 32
 """Ids drawn at a time; a broker that starts again leaves out what is left of its block.
@@ -52,7 +53,7 @@ class StoreSession:
         return number
 
     def _fenced(self) -> FencedError:
-        return FencedError(f"the data of node {self.node_id} have another owner than {self.owner} in epoch {self.epoch}")
+        return OwnerChangedError(f"the data of node {self.node_id} have another owner than {self.owner} in epoch {self.epoch}")
 
 
 def node_id_of(connection: Connection, broker: str = "") -> str | None:
@@ -123,6 +124,12 @@ def inherited(connection: Connection, own: StoreSession, broker: str) -> list[St
     return [StoreSession(*row) for row in connection.rows(statement, (broker, own.owner))]
 
 
+def settings_of(connection: Connection, sessions: Iterable[StoreSession], kind: str) -> dict[str, str]:
+    """The settings of one kind that are stored with these data, by name."""
+    statement = table("SELECT name, value FROM {setting} WHERE session = ? AND kind = ?")
+    return {given(name): given(value) for each in sessions for name, value in connection.rows(statement, (each.number, kept(kind)))}
+
+
 def switch(connection: Connection, target: str, taker: str, owner: str) -> list[StoreSession]:
     """Make every session of the broker ``target`` one of ``taker``, whose process is ``owner``; within a transaction of the caller.
 
@@ -137,20 +144,6 @@ def switch(connection: Connection, target: str, taker: str, owner: str) -> list[
     return [StoreSession(*row) for _, *row in sorted(rows)]
 
 
-def drop(connection: Connection, broker: str) -> int:
-    """Remove all data of a broker, in a transaction of its own; its process, if there is one, writes nothing more.
-
-    Returns the number of its sessions.
-    """
-    with transaction(connection):
-        found = connection.rows(table("SELECT session FROM {session} WHERE broker = ?"), (broker,))
-        for (number,) in found:
-            for name in OF_SESSIONS:
-                connection.run(f"DELETE FROM {PREFIX}{name} WHERE session = ?", (number,))
-        connection.run(table("DELETE FROM {session} WHERE broker = ?"), (broker,))
-    return len(found)
-
-
 def shut_out(connection: Connection, broker: str) -> int:
     """Nobody owns the data of this broker any more, until they are taken; waits for a transaction of the owner that is under way.
 
@@ -159,6 +152,25 @@ def shut_out(connection: Connection, broker: str) -> int:
     connection.run(table("UPDATE {session} SET owner = '', epoch = epoch + 1 WHERE broker = ?"), (broker,))
     found = connection.rows(table("SELECT MAX(epoch) FROM {session} WHERE broker = ? AND current = 1"), (broker,))
     return (found[0][0] or 0) + 1
+
+
+def drop(connection: Connection, broker: str) -> int:
+    """Remove all data of a broker, in a transaction of its own; its process, if there is one, writes nothing more.
+
+    Returns the number of its sessions.
+    """
+    with transaction(connection):
+        return clear(connection, broker)
+
+
+def clear(connection: Connection, broker: str) -> int:
+    """As :func:`drop`, within a transaction of the caller."""
+    found = connection.rows(table("SELECT session FROM {session} WHERE broker = ?"), (broker,))
+    for (number,) in found:
+        for name in OF_SESSIONS:
+            connection.run(f"DELETE FROM {PREFIX}{name} WHERE session = ?", (number,))
+    connection.run(table("DELETE FROM {session} WHERE broker = ?"), (broker,))
+    return len(found)
 
 
 def draw_ids(connection: Connection, count: int) -> int:

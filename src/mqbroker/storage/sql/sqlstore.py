@@ -265,6 +265,11 @@ class SqlStore(Tickets):
     # --- writing
 
     @property
+    def session(self) -> StoreSession:
+        """The current session; there is none before the store is loaded."""
+        return self._session
+
+    @property
     def backlog(self) -> int:
         """Batches that were handed over and are not durable yet."""
         return self.last - self.own.reached

@@ -5,10 +5,24 @@ from __future__ import annotations
 import json
 from unittest import mock
 
+from mqbroker.cli.imq.brokers import shown_age
 from mqbroker.cli.imq.target import Target
 from tests.unit.cli.imq.support import CommandCase
 
-ROWS = {"clusterID": "c", "brokers": [{"address": "b1:7676", "state": "OPERATING"}, {"address": "b2:7676", "state": "BROKER_DOWN"}]}
+ROWS = {
+    "clusterID": "c",
+    "clusterIsHighlyAvailable": False,
+    "brokers": [{"address": "b1:7676", "state": "OPERATING"}, {"address": "b2:7676", "state": "BROKER_DOWN"}],
+}
+MEMBER = {
+    "brokerID": "b2",
+    "address": "h2:7676",
+    "state": "TAKEOVER_COMPLETE",
+    "messages": 12,
+    "takeoverBrokerID": "b1",
+    "statusAgeMs": 61_000,
+}
+MEMBERS = {"clusterID": "c", "clusterIsHighlyAvailable": True, "brokers": [MEMBER]}
 
 
 class ViewTests(CommandCase):
@@ -19,7 +33,18 @@ class ViewTests(CommandCase):
         self.assertIn("somewhere    7700\n", out)
         self.assertIn("Cluster ID                    c\nCluster is Highly Available   false\n", out)
         self.assertIn("b1:7676   OPERATING\nb2:7676   BROKER_DOWN\n\nSuccessfully listed brokers in the cluster.\n", out)
-        self.assertEqual(json.loads(self.good("list", "bkr", "--json")), ROWS | {"clusterIsHighlyAvailable": False})
+        self.assertEqual(json.loads(self.good("list", "bkr", "--json")), ROWS)
+
+    def test_the_members_of_an_enhanced_cluster(self) -> None:
+        self.answer(listBrokers=MEMBERS)
+        out = self.good("list", "bkr")
+        self.assertIn("Cluster is Highly Available   true\n", out)
+        self.assertRegex(out, r"Msgs in store +performing takeover +status timestamp\n")
+        self.assertRegex(out, r"b2 +h2:7676 +TAKEOVER_COMPLETE +12 +b1 +1 minute\n")
+
+    def test_times_are_in_the_greatest_unit(self) -> None:
+        found = [shown_age(ms) for ms in (-5, 0, 1_500, 59_999, 60_000, 7_200_000, 3 * 86_400_000)]
+        self.assertEqual(found, ["0 seconds", "0 seconds", "1 second", "59 seconds", "1 minute", "2 hours", "3 days"])
 
     def test_a_broker(self) -> None:
         self.answer(queryBroker=[[["Version", "1"]], [["Cluster URL", "file:/c"]]])
@@ -52,7 +77,19 @@ class ChangeTests(CommandCase):
         self.assertTrue(out.endswith("Waiting for broker at somewhere:7700 to shutdown...\nSuccessfully shutdown the broker.\n"))
         out = self.good("shutdown", "bkr", "-time", "60", "-f")
         self.assertTrue(out.endswith("Successfully sent command to shutdown the broker.\n"))
-        self.assertEqual(self.asked(), [("shutdown", 0), ("shutdown", 60)])
+        self.assertEqual(self.asked(), [("shutdown", 0, False), ("shutdown", 60, False)])
+
+    def test_a_shutdown_without_a_failover(self) -> None:
+        with mock.patch.object(Target, "_listens", side_effect=[False]):
+            self.good("shutdown", "bkr", "-nofailover", "-f")
+        self.assertEqual(self.asked(), [("shutdown", 0, True)])
+
+    def test_a_takeover_shows_whom_it_is_about(self) -> None:
+        self.answer(listBrokers=MEMBERS)
+        out = self.good("takeover", "bkr", "-n", "b2", "-f")
+        self.assertRegex(out, r"b2 +h2:7676 +TAKEOVER_COMPLETE")
+        self.assertTrue(out.endswith("Successfully performed takeover of the broker.\n"))
+        self.assertEqual(self.asked()[-1], ("takeOver", "b2"))
 
     def test_a_restart_waits_until_the_broker_is_there_again(self) -> None:
         with mock.patch.object(Target, "_listens", side_effect=[True, False, False, True]):

@@ -43,6 +43,14 @@ class ClientViewTests(SynchronousTestCase):
         self.assertEqual(self.view.gone("a", 10), 10)
 
     def test_whom_a_change_concerns(self) -> None:
-        self.assertEqual([self.view.before(name, [A, B, C]) for name in ("a", "b", "c")], [C, A, B])
-        self.assertEqual(self.view.before("b", [A, C]), A)
-        self.assertIsNone(self.view.before("a", [A]))
+        self.assertEqual([self.view.concerned(name, [A, B, C]) for name in ("a", "b", "c")], [[C], [A], [B]])
+        self.assertEqual(self.view.concerned("b", [A, C]), [A])
+        self.assertEqual(self.view.concerned("a", [A]), [])
+        self.view.left_out = frozenset("c")
+        self.assertEqual(self.view.concerned("a", [A, B, C]), [C, B])
+
+    def test_who_is_left_out_stands_in_for_nobody_unless_there_is_no_other_one(self) -> None:
+        self.view.left_out = frozenset("b")
+        self.assertEqual(self.shown(C, A, B), {"a": "3", "b": "3", "c": "1"})
+        self.view.left_out = frozenset("bc")
+        self.assertEqual(self.shown(C, A, B), {"a": "2", "b": "1", "c": "1"})

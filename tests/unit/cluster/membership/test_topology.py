@@ -219,3 +219,33 @@ class StandInTests(SynchronousTestCase):
         self.topology.up(member("ab", 10, 7))
         self.assertEqual(self.told(self.client), {"ab": "2", "a": "7"})
         self.assertEqual(self.told(self.other), {"ab": None})
+
+    def test_who_is_left_out_is_no_backup(self) -> None:
+        self.told(self.client), self.told(self.other)
+        self.topology.leave_out(["b"])
+        self.assertEqual(self.told(self.client)["a"], "3")
+        self.assertEqual(self.told(self.other), {})
+        self.topology.leave_out(["b"])
+        self.assertEqual(self.told(self.client), {})
+        self.topology.lost("c")
+        self.assertEqual(self.told(self.client), {"c": "left", "b": "1", "a": "2"})
+        self.topology.leave_out([])
+        self.assertEqual(self.told(self.client)["a"], "2")
+
+    def test_a_client_of_a_broker_that_was_taken_over_finds_its_node_here(self) -> None:
+        own = self.world.server.node_id
+        self.topology.own(connector(9))
+        self.told(self.client)
+        [connection] = [each for each in self.world.server.connections.values() if not each.cluster_authorized]
+        self.topology.appear_as(connection, own)
+        self.assertEqual(self.told(self.client), {})
+        self.topology.appear_as(connection, "lost")
+        self.assertEqual(list(self.told(self.client)), ["lost"])
+        self.topology.leave_out(["a"])
+        told = self.told(self.client)
+        self.assertIn("lost", told)
+        self.assertNotIn(own, told)
+        late = subscribed(self.world)
+        self.assertIn(own, self.told(late))
+        self.topology.unsubscribe(connection)
+        self.assertEqual(self.topology._appears, {})

@@ -22,12 +22,12 @@ class CheckTests(SynchronousTestCase):
         self.assertIn("imq.autocreate.queue=yes: expected true or false", self.refused("imq.autocreate.queue=yes"))
         self.assertIn("imq.portmapper.port=0: expected a whole number from 1 to 65535", self.refused("imq.portmapper.port=0"))
 
-    def test_other_kinds_of_clusters_are_refused_with_the_reason(self) -> None:
-        self.assertIn("imq.cluster.ha=true is refused: brokers do not take over", self.refused("imq.cluster.ha=true"))
+    def test_what_is_not_there_is_refused_with_the_reason(self) -> None:
+        self.assertIn("imq.bridge.enabled=true is refused: there are none", self.refused("imq.bridge.enabled=true"))
         self.assertEqual(Made("imq.cluster.ha=false\nimq.cluster.nomasterbroker=false\nimq.persist.store=file").errors, [])
 
     def test_all_errors_are_reported_together(self) -> None:
-        self.assertEqual(len(Made("imq.cluster.ha=true\nimq.nothing=1\nimq.autocreate.topic=2").errors), 3)
+        self.assertEqual(len(Made("imq.bridge.enabled=true\nimq.nothing=1\nimq.autocreate.topic=2").errors), 3)
 
     def test_what_asks_for_something_that_does_not_happen_is_told(self) -> None:
         [warning] = Made("imq.cluster.enforceRemoteDestinationLimit=true").warnings

@@ -9,6 +9,7 @@ from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.imq.administration.broker import ImqBroker, ImqParts
+from mqbroker.imq.enhanced.membership import Membership
 from mqbroker.messaging.queues.queue import Queue
 from mqbroker.server.management.registry import ManagementError
 from tests.support.registrar import SlowRegistrar
@@ -23,6 +24,7 @@ class Actions:
 
     def __init__(self) -> None:
         self.master: str | None = None
+        self.membership: Membership | None = None
         self.brokers = ["here:7676", "B:7676"]
         self.calls: list[str] = []
         self.waiting: Deferred[None] = Deferred()

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
+from twisted.internet.defer import Deferred, fail, succeed
 from twisted.python.failure import Failure
 
 from mqbroker.imq.administration.broker import LEAVE_SECONDS
+from mqbroker.imq.enhanced.membership import Described
+from mqbroker.imq.enhanced.takeover import TakeoverError
 from mqbroker.messaging.turns.undecided import Undecided
+from mqbroker.storage.shared.brokers import BrokerRow, State
 from mqclient.errors import IllegalStateError
 from tests.unit.config.imq.support import PROPERTIES
 from tests.unit.imq.administration.support import ImqCase
@@ -19,7 +24,11 @@ class BrokerTests(ImqCase):
     def test_members_that_are_not_linked_are_down(self) -> None:
         self.assertEqual(
             self.ask("listBrokers"),
-            {"clusterID": "", "brokers": [{"address": "here:7676", "state": "OPERATING"}, {"address": "B:7676", "state": "BROKER_DOWN"}]},
+            {
+                "clusterID": "",
+                "clusterIsHighlyAvailable": False,
+                "brokers": [{"address": "here:7676", "state": "OPERATING"}, {"address": "B:7676", "state": "BROKER_DOWN"}],
+            },
         )
 
     def test_everything_about_the_broker(self) -> None:
@@ -34,7 +43,7 @@ class BrokerTests(ImqCase):
         rows = {row["name"]: row for row in self.ask("listOrigins")}
         self.assertEqual(rows["imq.cluster.masterbroker"]["origin"], f"instance ({PROPERTIES}:2)")
         self.assertEqual((rows["imq.keystore.password"]["value"], rows["imq.portmapper.port"]["origin"]), ("****", "default"))
-        self.assertIn("no other value: ", rows["imq.cluster.ha"]["effect"])
+        self.assertEqual(rows["imq.cluster.ha"]["effect"], "honoured")
 
     def test_updates_are_written_into_the_file_of_the_instance(self) -> None:
         self.ask("updateBroker", '{"imq.autocreate.queue": "false"}')
@@ -110,3 +119,61 @@ class AloneTests(ImqCase):
     def test_a_broker_alone_has_no_cluster_to_change(self) -> None:
         self.assertEqual(self.refused("reloadCluster"), "this broker is in no cluster")
         self.assertEqual(self.refused("changeMaster", '{"imq.cluster.masterbroker": "b"}'), "this broker is in no cluster")
+
+
+class EnhancedTests(ImqCase):
+    """A member of an enhanced cluster."""
+
+    text = (
+        "imq.cluster.ha=true\nimq.cluster.clusterid=c\nimq.brokerid=b1\nimq.persist.store=jdbc\n"
+        "imq.persist.jdbc.opendburl=jdbc:sqlite:/mq.db\n"
+    )
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.membership: Any = PlayedMembership()
+        self.actions.membership = self.membership
+
+    def test_the_members_with_their_states(self) -> None:
+        row = BrokerRow("b2", "c", "b:7676", "n", "1", State.FAILOVER_COMPLETE, "b1", 5, "", "")
+        self.membership.described = [Described(row, 3, 61_000)]
+        shown = self.ask("listBrokers")
+        self.assertTrue(shown["clusterIsHighlyAvailable"])
+        expected = {"brokerID": "b2", "address": "b:7676", "state": "TAKEOVER_COMPLETE", "messages": 3}
+        self.assertEqual(shown["brokers"], [{**expected, "takeoverBrokerID": "b1", "statusAgeMs": 61_000}])
+
+    def test_everything_about_the_broker(self) -> None:
+        shown = {title: value for group in self.ask("queryBroker") for title, value in group}
+        self.assertEqual((shown["Broker ID"], shown["Cluster is Highly Available"]), ("b1", "true"))
+
+    def test_a_takeover(self) -> None:
+        self.ask("takeOver", "b2")
+        self.assertEqual(self.membership.told, [("take_over_broker", "b2")])
+        self.membership.failure = TakeoverError("there is no broker b3")
+        self.assertIn("ERROR: there is no broker b3", self.refused("takeOver", "b3"))
+
+    def test_a_shutdown_lets_another_one_take_over_unless_it_is_not_to(self) -> None:
+        self.ask("shutdown", 0)
+        self.ask("shutdown", 0, True)
+        self.assertEqual(self.membership.told, [("want_failover", True), ("leave",), ("want_failover", False), ("leave",)])
+
+    def test_elsewhere_there_are_no_takeovers(self) -> None:
+        self.actions.membership = None
+        self.assertIn("is no member of an enhanced cluster", self.refused("takeOver", "b2"))
+
+
+class PlayedMembership:
+    def __init__(self) -> None:
+        self.told: list[Any] = []
+        self.described: list[Described] = []
+        self.failure: Exception | None = None
+
+    def describe(self) -> Deferred[list[Described]]:
+        return succeed(self.described)
+
+    def take_over_broker(self, broker: str) -> Deferred[None]:
+        self.told.append(("take_over_broker", broker))
+        return succeed(None) if self.failure is None else fail(self.failure)
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *args: self.told.append((name, *args))

@@ -54,12 +54,12 @@ class OriginTests(SynchronousTestCase):
             Setting("imq.hostname", "h", Origin(INSTANCE, "/f", 3)),
             Setting("imq.keystore.password", "secret", Origin(INSTANCE, "/f", 4)),
             Setting("imq.cluster.port", "1", Origin(INSTANCE, "/f", 5)),
-            Setting("imq.cluster.ha", "false", Origin(DEFAULT)),
+            Setting("imq.bridge.enabled", "false", Origin(DEFAULT)),
             Setting("imq.nothing", "", Origin(DEFAULT)),
         ]
         rows = {row["name"]: row for row in origin_rows(Layers({each.name: each for each in settings}))}
         self.assertEqual(rows["imq.hostname"], {"name": "imq.hostname", "value": "h", "origin": "instance (/f:3)", "effect": "honoured"})
         self.assertEqual(rows["imq.keystore.password"]["value"], "****")
         self.assertTrue(rows["imq.cluster.port"]["effect"].startswith("changes nothing: "))
-        self.assertTrue(rows["imq.cluster.ha"]["effect"].startswith("no other value: "))
+        self.assertTrue(rows["imq.bridge.enabled"]["effect"].startswith("no other value: "))
         self.assertNotIn("imq.nothing", rows)

@@ -198,3 +198,36 @@ class ReturningTests(TemporaryCase):
         self.two.start()
         self.assertEqual(self.two.queues, [])
         self.assertNotIn(("imq-temporary", "t"), self.two.store.settings)
+
+
+class InheritedTests(TemporaryCase):
+    """Those of a broker that another one has taken over."""
+
+    def taken_over(self) -> dict[str, str]:
+        """The second broker is gone, and what its store has of its destinations is the first one's."""
+        make(self.two)
+        self.known()
+        assert self.two.store is not None
+        kept = {name: text for (kind, name), text in self.two.store.settings.items() if kind == temporary.KIND}
+        self.two.stop(crash=True)
+        self.net.settle()
+        self.one.world.server.turn.run(self.one.shared.temporary.inherit, kept)
+        return kept
+
+    def test_they_wait_for_their_clients_at_the_taker(self) -> None:
+        self.assertEqual(list(self.taken_over()), ["t"])
+        self.net.clock.advance(KEPT_SECONDS - 1)
+        self.assertEqual(self.one.queues, ["t"])
+        self.net.clock.advance(2)
+        self.net.settle()
+        self.assertEqual((self.one.queues, self.three.queues), ([], []))
+
+    def test_a_client_that_comes_back_has_its_destination(self) -> None:
+        self.taken_over()
+        make(self.one)
+        self.net.clock.advance(2 * KEPT_SECONDS)
+        self.assertEqual(self.one.queues, ["t"])
+
+    def test_a_record_that_cannot_be_read_is_left_out(self) -> None:
+        self.one.world.server.turn.run(self.one.shared.temporary.inherit, {"x": "{}"})
+        self.assertEqual(self.one.queues, [])

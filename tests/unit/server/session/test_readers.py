@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 from unittest import mock
 
+from mqbroker.config.model.home_cluster import EnhancedCluster, HomeCluster
 from mqclient.wire import packets as wire
 from tests.unit.messaging.readers.support import Client, messages
 from tests.unit.messaging.readers.test_readers import ReaderCase
@@ -81,6 +82,11 @@ class RequestTests(ReaderCase):
         for number in range(16):
             Client(self.client.session, reader=f"r{number}").open()
         self.assertIn("16 readers", self.client.refused(wire.ReaderOpen("q", "one more", -1)))
+
+    def test_in_an_enhanced_cluster_there_are_none(self) -> None:
+        self.world.server.configuration.home_cluster = HomeCluster((), None, "a:1", enhanced=EnhancedCluster())
+        for packet in (wire.ReaderOpen("q", "r", -1), self.client.reserving(0)):
+            self.assertIn("refused in an enhanced cluster", self.client.refused(packet))
 
     def test_a_queue_that_is_not_durable_keeps_no_reader(self) -> None:
         self.session.create_queue("soft", durable=False)

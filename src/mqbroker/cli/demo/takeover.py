@@ -1,0 +1,62 @@
+"""``mqbroker demo takeover``: an enhanced cluster under load, a broker that is killed, and the proof that no message is lost or doubled."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from mqbroker.cli.demo.running import Run, at_work, ended, show, terminated_as_interrupted, toggled
+
+if TYPE_CHECKING:
+    from mqbroker.cli.demo.members import Members
+
+MEMBERS: Final = 3
+_KILLED: Final = ": another member takes over its messages and its clients"
+_STARTED: Final = "; its messages stay with the taker"
+
+
+@click.command(epilog="Example: mqbroker demo takeover --seconds 30 --kill")
+@click.option(
+    "--seconds", type=click.FloatRange(min=1), help="End after this many seconds. Default: run until the key q or Ctrl-C is pressed."
+)
+@click.option("--plain", is_flag=True, help="Print lines instead of a live picture. Always so without a terminal.")
+@click.option("--kill", is_flag=True, help="Kill b0 after a third of --seconds, and start it again after two thirds.")
+def takeover(seconds: float | None, plain: bool, kill: bool) -> None:
+    """Show what an enhanced cluster of three brokers does.
+
+    The demonstration starts three brokers on one file of SQLite, on this machine, on free ports of 127.0.0.1 and with their data in a
+    temporary folder, and two producers and two consumers with exactlyOnce=true in their URL. The keys 0, 1 and 2 kill a broker, as a crash
+    would, and start it again: another one takes over its messages and its clients, and it comes back without them.
+
+    At the end the sequence numbers of all messages that were sent are compared with those that were read: status 0 means that no message
+    is missing and none came twice.
+    """
+    if kill and seconds is None:
+        raise click.UsageError("--kill can only be used with --seconds")
+    from mqbroker.cli.demo.members import Members
+
+    with terminated_as_interrupted():
+        click.echo("Starting three brokers …")
+        with Members(MEMBERS) as members:
+            verdict = _show(members, seconds, plain, kill)
+    click.echo(verdict)
+
+
+def _show(members: Members, seconds: float | None, plain: bool, kill: bool) -> str:
+    from mqbroker.cli.demo.members import member_figures
+    from mqbroker.cli.demo.members_screen import MembersScreen
+    from mqbroker.cli.demo.screen import Watcher
+    from mqbroker.cli.demo.traffic import Consumer, Ledger, Producer
+
+    homes = [member.home for member in members.members]
+    ledger = Ledger()
+    producers = [Producer("quick", homes[0], ledger, 40), Producer("steady", homes[1], ledger, 15)]
+    consumers = [Consumer("one", homes[1], ledger, 40), Consumer("two", homes[2], ledger, 40)]
+    workers = [*producers, *consumers]
+    watchers = [Watcher(member, member_figures) for member in members.members]
+    screen = MembersScreen(watchers, workers, ledger)
+    steps = [(seconds / 3, "0"), (seconds * 2 / 3, "0")] if kill and seconds is not None else []
+    with at_work(watchers, workers):
+        show(lambda: Run(screen, seconds, lambda key: toggled(members.nodes, key, _KILLED, _STARTED), steps), screen, plain)
+        return ended(members.nodes, workers, ledger)

@@ -1,0 +1,183 @@
+"""``mqbroker imq dbmgr … tbl``, ``query``, ``backup -dir``, ``restore -dir`` and ``remove bkr``: the tables of brokers [B10.9]."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from mqbroker.cli.imq.dbmgr import DatabaseTarget, database_options
+from mqbroker.cli.imq.tables import properties, table
+from mqbroker.cli.status import CommandError
+
+if TYPE_CHECKING:
+    from mqbroker.storage.sql.database import Connection, Database
+
+_DIRECTORY = click.option("-dir", "directory", required=True, type=click.Path(path_type=Path), help="The folder of the backup.")
+_NUMBER = click.option("-n", "broker", required=True, help="The id of the broker (imq.brokerid).")
+
+
+@contextmanager
+def _store(target: DatabaseTarget) -> Iterator[tuple[Database, Connection]]:
+    store = target.databases().store
+    if store is None:
+        raise CommandError("the properties name no database of messages: expected imq.persist.store=jdbc")
+    with target.connected(store) as found:
+        yield found
+
+
+def _stopped(connection: Connection) -> None:
+    """Raises CommandError for a database that brokers of enhanced clusters use now."""
+    from mqbroker.storage.shared.brokers import RUNNING
+    from mqbroker.storage.shared.tables import running
+
+    names = running(connection, RUNNING)
+    if names:
+        raise CommandError(f"Brokers run on this database: {', '.join(names)}. Expected that all are shut down")
+
+
+@click.command(epilog="Example: mqbroker imq dbmgr create tbl -varhome /var/imq -name b1")
+@database_options
+def create_tables(target: DatabaseTarget) -> None:
+    """Make the tables of brokers, empty; the first broker that starts makes them, too."""
+    from mqbroker.storage.shared import tables
+    from mqbroker.storage.sql import schema
+
+    with _store(target) as (database, connection):
+        if tables.exist(connection):
+            raise CommandError(f"The tables in {database.name} exist already; recreate makes them anew.")
+        schema.prepare(database, connection)
+        click.echo(f"Successfully created the tables in {database.name}.")
+
+
+@click.command(epilog="Example: mqbroker imq dbmgr delete tbl -varhome /var/imq -name b1")
+@database_options
+def delete_tables(target: DatabaseTarget) -> None:
+    """Remove the tables of brokers, with all messages and definitions in them."""
+    from mqbroker.storage.shared import tables
+
+    with _store(target) as (database, connection):
+        if tables.exist(connection):
+            _stopped(connection)
+        tables.delete(connection)
+        click.echo(f"Successfully deleted the tables in {database.name}.")
+
+
+@click.command(epilog="Example: mqbroker imq dbmgr recreate tbl -varhome /var/imq -name b1")
+@database_options
+def recreate_tables(target: DatabaseTarget) -> None:
+    """Make the tables of brokers anew, empty."""
+    from mqbroker.storage.shared import tables
+    from mqbroker.storage.sql import schema
+
+    with _store(target) as (database, connection):
+        if tables.exist(connection):
+            _stopped(connection)
+        tables.delete(connection)
+        schema.prepare(database, connection)
+        click.echo(f"Successfully recreated the tables in {database.name}.")
+
+
+@click.command(epilog="Example: mqbroker imq dbmgr query -varhome /var/imq -name b1")
+@database_options
+def query(target: DatabaseTarget) -> None:
+    """Show the tables with their sizes, and the brokers of enhanced clusters."""
+    from mqbroker.storage.shared import tables
+    from mqbroker.storage.sql import schema
+
+    with _store(target) as (database, connection):
+        if not tables.exist(connection):
+            raise CommandError(f"There are no tables in {database.name}; create makes them.")
+        click.echo(properties([[("Database", database.name), ("Version of the tables", str(schema.VERSION))]], gap=3))
+        click.echo()
+        click.echo(table(("Table", "Rows"), tables.sizes(connection), gap=3))
+        members = tables.members(connection)
+        if members:
+            click.echo()
+            click.echo(table(("Broker ID", "Cluster ID", "Address", "State", "Taken over by"), members, gap=3))
+
+
+@click.command(epilog="Example: mqbroker imq dbmgr backup -dir backup -varhome /var/imq -name b1")
+@_DIRECTORY
+@database_options
+def backup_tables(target: DatabaseTarget, directory: Path) -> None:
+    """Write all tables into a new folder, a file each."""
+    from mqbroker.storage.shared import tables
+
+    with _store(target) as (database, connection):
+        if not tables.exist(connection):
+            raise CommandError(f"There are no tables in {database.name}.")
+        _stopped(connection)
+        try:
+            directory.mkdir(parents=True)
+        except OSError as error:
+            raise CommandError(f"-dir {directory}: {error.strerror or error}; expected a new folder") from error
+        count = 0
+        for name, columns, rows in tables.contents(connection):
+            with (directory / f"{name}.jsonl").open("w", encoding="utf-8") as stream:
+                stream.write(json.dumps(columns) + "\n")
+                for row in rows:
+                    stream.write(json.dumps([_written(value) for value in row]) + "\n")
+                    count += 1
+        click.echo(f"Successfully backed up {database.name}: {count} rows.")
+
+
+@click.command(epilog="Example: mqbroker imq dbmgr restore -dir backup -varhome /var/imq -name b1")
+@_DIRECTORY
+@database_options
+def restore_tables(target: DatabaseTarget, directory: Path) -> None:
+    """Replace all tables with those of a backup, also with one of the other kind of database."""
+    from mqbroker.storage.shared import tables
+    from mqbroker.storage.sql import schema
+
+    if not (directory / "version.jsonl").is_file():
+        raise CommandError(f"-dir {directory}: there is no backup in it")
+    with _store(target) as (database, connection):
+        if tables.exist(connection):
+            _stopped(connection)
+        tables.delete(connection)
+        schema.prepare(database, connection)
+        try:
+            count = tables.fill(connection, lambda name: _read(directory / f"{name}.jsonl"))
+        except (OSError, ValueError) as error:
+            raise CommandError(f"-dir {directory}: {error}; the tables are empty now") from error
+        click.echo(f"Successfully restored {database.name}: {count} rows.")
+
+
+@click.command(epilog="Example: mqbroker imq dbmgr remove bkr -n b2 -varhome /var/imq -name b1")
+@_NUMBER
+@click.option("-f", "force", is_flag=True, help="Do not ask.")
+@database_options
+def remove_broker(target: DatabaseTarget, broker: str, force: bool) -> None:
+    """Remove a broker that has been shut down from an enhanced cluster, with the messages that it still has.
+
+    Those that another broker has taken over are not its own any more, and stay.
+    """
+    from mqbroker.storage.shared import tables
+
+    with _store(target) as (database, connection):
+        if not tables.exist(connection):
+            raise CommandError(f"There are no tables in {database.name}.")
+        if not force and not click.confirm(f"Are you sure you want to remove the broker {broker} with its messages?"):
+            click.echo("The broker was not removed.")
+            return
+        sessions = tables.remove_broker(database, connection, broker)
+        click.echo(f"Successfully removed the broker {broker} from {database.name}, with {sessions} store sessions.")
+
+
+def _written(value: Any) -> Any:
+    return {"bytes": base64.b64encode(bytes(value)).decode()} if isinstance(value, bytes | memoryview) else value
+
+
+def _read(path: Path) -> Iterator[list[Any]]:
+    """The columns, then the rows."""
+    if not path.exists():
+        return
+    with path.open(encoding="utf-8") as stream:
+        for line in stream:
+            yield [base64.b64decode(each["bytes"]) if isinstance(each, dict) else each for each in json.loads(line)]

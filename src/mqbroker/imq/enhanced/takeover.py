@@ -1,0 +1,226 @@
+"""Taking over a member that has failed [B10.6]: the lock, the switch, and what it had."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from twisted.internet.defer import Deferred, DeferredList
+from twisted.logger import Logger
+
+from mqbroker.imq.definitions.temporary import KIND as TEMPORARY
+from mqbroker.imq.enhanced.desk import Desk
+from mqbroker.imq.links.requests import Peers
+from mqbroker.storage.shared.brokers import BrokerRow, BrokerTable, Myself, State
+from mqbroker.storage.sql import session
+from mqbroker.storage.sql.database import Connection, DatabaseAwayError, DatabaseError
+from mqbroker.storage.sql.schema import SESSIONS
+from mqbroker.storage.sql.session import StoreSession
+
+if TYPE_CHECKING:
+    from mqbroker.messaging.ports import Clock
+
+TOLD_SECONDS = 2.0
+"""How long a taker waits until the other members have heard of it.  Whoever does not hear notices at the latest when its link ends."""
+
+PAUSE = 0.5
+"""Seconds until a database that is away during the switch is asked again."""
+
+log = Logger(namespace="mqbroker.imq")
+
+
+class TakeoverError(Exception):
+    """Nothing was taken over; the text says why."""
+
+
+class Data(Protocol):
+    """The store and the messaging of this broker."""
+
+    @property
+    def session(self) -> StoreSession:
+        """The current session of the store."""
+
+    def inherit(self, sessions: Sequence[StoreSession], temporary: Mapping[str, str], done: Callable[[Exception | None], object]) -> None:
+        """Make everything that these sessions have this broker's; ``done`` is called in a turn, when clients may have it.
+
+        ``temporary`` are their temporary destinations by name, as the store keeps them.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    sessions: list[StoreSession]
+    temporary: dict[str, str]
+
+
+class TakeoverEvents(Protocol):
+    """Whom a takeover tells."""
+
+    def takeover_begins(self, target: BrokerRow) -> None:
+        """Links to it end; new clients are told to come again."""
+
+    def takeover_failed(self, target: BrokerRow) -> None:
+        """It stays what it was."""
+
+    def takeover_ends(self, target: BrokerRow, node_ids: Sequence[str]) -> None:
+        """What it had is here: clients of these nodes are served."""
+
+
+class Takeover:
+    """One takeover at a time.
+
+    ``me`` gives this process as a member, ``delay`` the seconds before the lock.  ``end_writers`` is the statement that ends transactions
+    which stand still (:class:`mqbroker.storage.sql.database.Database`).
+    """
+
+    def __init__(
+        self,
+        me: Callable[[], Myself],
+        table: BrokerTable,
+        desk: Desk,
+        peers: Peers,
+        data: Data,
+        events: TakeoverEvents,
+        clock: Clock,
+        delay: float,
+        end_writers: str = "",
+    ) -> None:
+        self._me = me
+        self._table = table
+        self._desk = desk
+        self._peers = peers
+        self._data = data
+        self._events = events
+        self._clock = clock
+        self._delay = delay
+        self._end_statement = end_writers
+        self._target: str | None = None
+        self._stopped = False
+
+    @property
+    def target(self) -> str | None:
+        """The id of the member that is being taken over now."""
+        return self._target
+
+    def stop(self) -> None:
+        """Begin nothing more."""
+        self._stopped = True
+
+    async def take(self, seen: BrokerRow) -> None:
+        """Take over the member whose row was ``seen``.  Raises TakeoverError; after that nothing has changed."""
+        if self._target is not None:
+            raise TakeoverError(f"{self._me().broker} is taking over {self._target} now")
+        self._target = seen.broker
+        log.info(
+            "{me} takes over {broker} at {url} ({state})", me=self._me().broker, broker=seen.broker, url=seen.url, state=seen.state.name
+        )
+        self._events.takeover_begins(seen)
+        try:
+            await self._inherit(seen, await self._get_or_restore(seen))
+        finally:
+            self._target = None
+
+    async def _get_or_restore(self, seen: BrokerRow) -> _Taken:
+        try:
+            return await self._get(seen)
+        except Exception as error:
+            self._events.takeover_failed(seen)
+            self._tell("takeoverAbort", seen.broker, seen.node_id)
+            raise TakeoverError(str(error)) from error
+
+    async def _get(self, seen: BrokerRow) -> _Taken:
+        me = self._me()
+        await self._at_most(TOLD_SECONDS, self._tell("takeoverPending", seen.broker, seen.node_id, me.broker))
+        if self._delay > 0:
+            await self._pause(self._delay)
+        if self._stopped:
+            raise TakeoverError("this broker stops")
+        if await self._desk.ask(lambda connection: self._table.lock(connection, seen, me.broker)) is None:
+            raise TakeoverError(f"{seen.broker} is back, or another member takes it over")
+        try:
+            return await self._switch(me, seen)
+        except Exception:
+            await self._restore(me, seen)
+            raise
+
+    async def _switch(self, me: Myself, seen: BrokerRow) -> _Taken:
+        """The one transaction.  Where its answer is lost, the row says whether it was committed."""
+        before = {each.number for each in await self._desk.ask(self._sessions)}
+
+        def switch(connection: Connection) -> _Taken:
+            sessions = take(connection)
+            return _Taken(sessions, session.settings_of(connection, sessions, TEMPORARY))
+
+        def take(connection: Connection) -> list[StoreSession]:
+            row = self._table.row(connection, seen.broker)
+            if row is not None and row.state is State.FAILOVER_COMPLETE and row.taker == me.broker:
+                return [each for each in self._sessions(connection) if each.number not in before]
+            return self._table.switch(connection, me, seen.broker, self._data.session.owner)
+
+        while not self._stopped:
+            try:
+                return await self._desk.ask(switch)
+            except DatabaseAwayError as error:
+                log.warn("{error}; the takeover of {broker} goes on when the database answers", error=error, broker=seen.broker)
+                await self._end_writers(seen)
+            await self._pause(PAUSE)
+        raise TakeoverError("this broker stops")
+
+    async def _end_writers(self, seen: BrokerRow) -> None:
+        """The target may stand still in the middle of a transaction.  Other brokers whose transactions end with its one do them again."""
+        statement = self._end_statement
+        if not statement:
+            return
+        try:
+            ended = await self._desk.ask(lambda connection: connection.rows(statement, (SESSIONS,)))
+        except (DatabaseAwayError, DatabaseError) as error:
+            log.warn("a transaction of {broker} that stands still cannot be ended: {error}", broker=seen.broker, error=error)
+        else:
+            if ended:
+                log.warn("the transactions that hold up the takeover of {broker} are ended", broker=seen.broker)
+
+    def _sessions(self, connection: Connection) -> list[StoreSession]:
+        return session.inherited(connection, self._data.session, self._me().broker)
+
+    async def _restore(self, me: Myself, seen: BrokerRow) -> None:
+        try:
+            await self._desk.ask(lambda connection: self._table.restore(connection, seen, me.broker))
+        except Exception as error:
+            log.warn("the row of {broker} is not restored before the next start: {error}", broker=seen.broker, error=error)
+
+    async def _inherit(self, seen: BrokerRow, taken: _Taken) -> None:
+        """From here on the data are this broker's, whatever happens: its next start goes on."""
+        inherited: Deferred[Exception | None] = Deferred()
+        self._data.inherit(taken.sessions, taken.temporary, inherited.callback)
+        error = await inherited
+        if error is not None:
+            text = "the messages of {broker} are this broker's, and could not be read: {error}; its next start tries again"
+            log.critical(text, broker=seen.broker, error=error)
+        node_ids = [each.node_id for each in taken.sessions]
+        self._events.takeover_ends(seen, [] if error is not None else node_ids)
+        self._tell("takeoverComplete", seen.broker, node_ids)
+        log.info("{me} has taken over {broker}", me=self._me().broker, broker=seen.broker)
+
+    # --- other members
+
+    def _tell(self, operation: str, *parameters: object) -> Deferred[Any]:
+        asked = [peer.ask(operation, *parameters) for peer in list(self._peers.by_id.values())]
+        return DeferredList(asked, consumeErrors=True)
+
+    def _at_most(self, seconds: float, result: Deferred[Any]) -> Deferred[None]:
+        over: Deferred[None] = Deferred()
+
+        def end(_: object = None) -> None:
+            if not over.called:
+                limit.cancel()
+                over.callback(None)
+
+        limit = self._clock.call_later(seconds, end)
+        result.addCallback(end)
+        return over
+
+    def _pause(self, seconds: float) -> Deferred[None]:
+        over: Deferred[None] = Deferred()
+        self._clock.call_later(seconds, over.callback, None)
+        return over

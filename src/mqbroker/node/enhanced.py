@@ -1,0 +1,199 @@
+"""A broker of an enhanced cluster: its activation, which is its place in the table of the members, and what it does while it is active."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from mqbroker import __version__
+from mqbroker.imq.enhanced.desk import Desk
+from mqbroker.imq.enhanced.membership import ADMISSION, Membership, MemberStart, Outside
+from mqbroker.storage.shared.brokers import Myself
+
+if TYPE_CHECKING:
+    from mqbroker.cluster.connection import ClusterConnection
+    from mqbroker.config.model.home_cluster import HomeCluster
+    from mqbroker.ha.shared_store.lease import Beat
+    from mqbroker.imq.definitions.temporary import TemporaryDestinations
+    from mqbroker.imq.links.home_links import HomeLinks
+    from mqbroker.imq.links.requests import Peers
+    from mqbroker.messaging.ports import Clock, Recovered, Store
+    from mqbroker.server.observation.gauges import Gauges
+    from mqbroker.server.server import Server
+    from mqbroker.storage.disk.claim import Claim
+    from mqbroker.storage.disk.diskwriter import DiskWriter
+    from mqbroker.storage.disk.filesystem import FileSystem
+    from mqbroker.storage.settings import StoreSettings
+    from mqbroker.storage.sql.database import Database
+    from mqbroker.storage.sql.session import StoreSession
+    from mqbroker.storage.sql.sqlstore import SqlStore
+
+
+class EnhancedActivation:
+    """The activation of a member (:class:`mqbroker.node.activation.Activation`): it waits for its row."""
+
+    role = "primary"
+    copies = None
+    gives_away = False
+
+    def __init__(self, membership: Membership) -> None:
+        self.membership = membership
+        self._claim: Claim | None = None
+        self._active = False
+
+    @property
+    def state(self) -> str:
+        return "it waits for its row in the table of the members"
+
+    def files(self, file_system: FileSystem, settings: StoreSettings) -> FileSystem:
+        return file_system
+
+    def claim(self, file_system: FileSystem, directory: str, writer: DiskWriter) -> None:
+        """Nobody else uses the folder."""
+
+    def watch_store(self, store: Callable[[], Store], claim: Claim, failed: Callable[[str], object]) -> Callable[[str], object]:
+        """What to call when the store of the next start fails: one whose data another member has begins anew, instead of ``failed``.
+
+        ``claim`` is the right of this process to the local folder, whose name tells it from others.
+        """
+        self._claim = claim
+
+        def lost(reason: str) -> None:
+            if self._active and store().taken:  # type: ignore[attr-defined]
+                self.membership.begin_again(reason)
+            else:
+                failed(reason)
+
+        return lost
+
+    def seek(self, candidate: MemberStart) -> None:
+        self._active = False
+        self.membership.seek(candidate, "" if self._claim is None else self._claim.node_id)
+
+    def serve(self, server: Server, store: Store, kept: Mapping[tuple[str, str], str]) -> None:
+        self._active = True
+
+    def hand_over(self) -> None:
+        self.membership.want_failover(True)
+
+    def hold_back(self) -> None:
+        self.membership.want_failover(False)
+
+    def leave(self) -> None:
+        self.membership.leave()
+
+    def retire(self) -> None:
+        """It gives nothing away."""
+
+    def gave_away(self, complete: bool) -> None:
+        """It gives nothing away."""
+
+    def let_go(self, done: Callable[[], object]) -> None:
+        self._active = False
+        self.membership.end(done)
+
+    def cease(self) -> None:
+        self._active = False
+        self.membership.end(lambda: None)
+
+
+def enhanced_activation(
+    home: HomeCluster,
+    clock: Clock,
+    entropy: Callable[[int], bytes],
+    call: Callable[[Callable[[], object]], object],
+    database: Database,
+    beat: Beat,
+    make_writer: Callable[[Callable[..., object]], DiskWriter],
+) -> EnhancedActivation:
+    """The activation of a broker of the cluster ``home``."""
+    assert home.enhanced is not None
+    myself = Myself(home.broker_id or "", home.cluster_id or "", home.address, __version__, "", "")
+    desk = Desk(database, make_writer(_call))
+    return EnhancedActivation(Membership(home.enhanced, myself, Outside(database, desk, beat, clock, call, lambda: entropy(16).hex())))
+
+
+def _call(function: Callable[..., object], *args: Any) -> None:
+    function(*args)
+
+
+def show(gauges: Gauges, membership: Membership, store: Store) -> Callable[[], None]:
+    """Show the metrics of a member.  Returns the function that removes them."""
+    own: SqlStore = store  # type: ignore[assignment]
+    return gauges.register_all(
+        {},
+        ("imq.stamp.age", "Seconds since this broker has stamped its row in the database", lambda: membership.stamp_age_s),
+        ("imq.store.epoch", "How often the data of this broker have got an owner", lambda: own.session.epoch),
+        ("imq.store.backlog", "Batches that the database does not have yet", lambda: own.backlog),
+        ("imq.takeovers", "Brokers that this one has taken over", lambda: membership.takeovers),
+        ("imq.takeovers.failed", "Takeovers that came to nothing", lambda: membership.takeovers_failed),
+    )
+
+
+class ActiveMember:
+    """An active broker, as its membership needs it (:class:`mqbroker.imq.enhanced.membership.ActiveSide`)."""
+
+    def __init__(
+        self,
+        server: Server,
+        peers: Peers,
+        links: HomeLinks,
+        connection: Callable[[], ClusterConnection],
+        list_members: Callable[[Sequence[str]], object],
+        temporary: TemporaryDestinations,
+    ) -> None:
+        self.node_id = server.node_id
+        self.turn = server.turn
+        self.peers = peers
+        self.data = ActiveData(server, temporary)
+        self.list_members = list_members
+        self._server = server
+        self._links = links
+        self._connection = connection
+
+    def linked(self) -> Collection[str]:
+        return self._links.members.keys()
+
+    def leave_out(self, node_ids: Collection[str]) -> None:
+        self._connection().topology.leave_out(node_ids)
+
+    def part(self, node_id: str) -> None:
+        self._connection().part(node_id)
+
+    def join(self, node_id: str) -> None:
+        self._connection().part_no_more(node_id)
+
+    def refuse_clients(self, reason: str | None) -> None:
+        if reason is None:
+            self._server.admission.lift(ADMISSION)
+        else:
+            self._server.admission.restrict(ADMISSION, reason)
+
+    def has_clients(self) -> bool:
+        return self._server.has_clients()
+
+
+class ActiveData:
+    """Store and messaging of an active broker (:class:`mqbroker.imq.enhanced.takeover.Data`)."""
+
+    def __init__(self, server: Server, temporary: TemporaryDestinations) -> None:
+        self._server = server
+        self._temporary = temporary
+
+    @property
+    def _store(self) -> SqlStore:
+        store: SqlStore = self._server.store  # type: ignore[assignment]
+        return store
+
+    @property
+    def session(self) -> StoreSession:
+        return self._store.session
+
+    def inherit(self, sessions: Sequence[StoreSession], temporary: Mapping[str, str], done: Callable[[Exception | None], object]) -> None:
+        def read(recovered: Recovered | None, error: Exception | None) -> None:
+            if recovered is not None:
+                self._server.messaging.adopt(recovered)
+                self._temporary.inherit(temporary)
+            done(error)
+
+        self._store.inherit(sessions, read)

@@ -1,0 +1,96 @@
+"""All tables of a database as a whole: made, removed, counted, written out and filled again, while no broker uses them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import Any
+
+from mqbroker.storage.shared.brokers import RUNNING, BrokerTable, State
+from mqbroker.storage.sql import session
+from mqbroker.storage.sql.database import Connection, Database, DatabaseError, Row, transaction
+from mqbroker.storage.sql.schema import NAMES, PREFIX, columns, table, version_of
+
+PAGE = 500
+"""Rows that are put into a table at a time."""
+
+
+def exist(connection: Connection) -> bool:
+    """Are there tables of brokers?"""
+    return version_of(connection) is not None
+
+
+def delete(connection: Connection) -> None:
+    """Remove all tables that there are."""
+    with transaction(connection):
+        for name in NAMES:
+            connection.run(f"DROP TABLE IF EXISTS {PREFIX}{name}")
+
+
+def running(connection: Connection, states: Collection[State] = RUNNING) -> list[str]:
+    """The ids of the brokers of enhanced clusters that are in one of these states."""
+    return [row[0] for row in connection.rows(table("SELECT broker, state FROM {broker} ORDER BY broker")) if State(row[1]) in states]
+
+
+def sizes(connection: Connection) -> list[tuple[str, int]]:
+    """Each table with the number of its rows."""
+    return [(PREFIX + name, connection.rows(f"SELECT COUNT(*) FROM {PREFIX}{name}")[0][0]) for name in NAMES]
+
+
+def members(connection: Connection) -> list[tuple[str, str, str, str, str]]:
+    """Each broker of an enhanced cluster: id, cluster, place, state, and who has taken it over."""
+    rows = connection.rows(table("SELECT broker, cluster, url, state, taker FROM {broker} ORDER BY cluster, broker"))
+    return [(broker, cluster, url, State(state).name, taker) for broker, cluster, url, state, taker in rows]
+
+
+def contents(connection: Connection) -> Iterator[tuple[str, list[str], list[Row]]]:
+    """Each table with its columns and rows."""
+    for name in NAMES:
+        yield name, columns(name), connection.rows(f"SELECT {', '.join(columns(name))} FROM {PREFIX}{name}")
+
+
+def fill(connection: Connection, read: Callable[[str], Iterator[Sequence[Any]]]) -> int:
+    """Put what ``read`` gives for a table, its columns and then its rows, into the tables, which are as new.  Returns the number of rows.
+
+    Raises ValueError for a backup that is none; nothing has changed then.
+    """
+    count = 0
+    with transaction(connection):
+        for name in NAMES:
+            connection.run(f"DELETE FROM {PREFIX}{name}")
+            found = read(name)
+            head, known = next(found, None), columns(name)
+            if head is None:
+                continue
+            if list(head) != known:
+                raise ValueError(f"the table {name} of the backup has other columns than {', '.join(known)}")
+            statement = f"INSERT INTO {PREFIX}{name} ({', '.join(known)}) VALUES ({', '.join('?' for _ in known)})"
+            count += _put(connection, statement, found)
+    return count
+
+
+def _put(connection: Connection, statement: str, rows: Iterator[Sequence[Any]]) -> int:
+    count, page = 0, list[Sequence[Any]]()
+    for row in rows:
+        page.append(row)
+        count += 1
+        if len(page) == PAGE:
+            connection.run_many(statement, page)
+            page = []
+    if page:
+        connection.run_many(statement, page)
+    return count
+
+
+def remove_broker(database: Database, connection: Connection, broker: str) -> int:
+    """Remove a broker of an enhanced cluster and what it still has, in one transaction.  Returns the number of its store sessions.
+
+    Raises DatabaseError for a broker that runs, that another one is taking over, or that is not there.
+    """
+    members = BrokerTable(database)
+    with transaction(connection):
+        row = members.row(connection, broker)
+        if row is None:
+            raise DatabaseError(f"there is no broker {broker} in {database.name}")
+        if not members.remove(connection, row):
+            raise DatabaseError(f"{broker} has just changed its state")
+        return session.clear(connection, broker)

@@ -1,0 +1,64 @@
+"""Enhanced clusters of processes on one database."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from mqbroker.process.sqlite import SqliteDatabase
+from mqbroker.storage.shared.brokers import BrokerRow, BrokerTable, State
+from mqbroker.storage.sql.database import Database
+from tests.integration.imq.members import Members, Processes
+
+
+class EnhancedProcesses(Processes):
+    """Members ``b0``, ``b1`` and so on.  ``url`` names their database; None = a new file of SQLite."""
+
+    def __init__(self, count: int = 3, url: str | None = None, database: Database | None = None) -> None:
+        self._url = url
+        self._database = database
+        super().__init__(count)
+
+    @property
+    def url_of_database(self) -> str:
+        return self._url or f"jdbc:sqlite:{self.folder / 'mq.db'}"
+
+    def program(self, number: int, folder: str) -> list[str]:
+        return ["tests.integration.imq.enhanced_member", str(number), folder, self.url_of_database]
+
+    def rows(self) -> dict[int, BrokerRow]:
+        """The members by number, as the database has them."""
+        database = self._database or SqliteDatabase(str(Path(self.folder) / "mq.db"))
+        connection = database.connect()
+        try:
+            return {int(row.broker[1:]): row for row in BrokerTable(database).rows(connection, "tests")}
+        finally:
+            connection.close()
+
+    def state(self, number: int) -> State:
+        return self.rows()[number].state
+
+    def following(self, number: int) -> int:
+        """The member that stands in for another one: the next in the circle of the node ids."""
+        rows = self.rows()
+        order = sorted(rows, key=lambda each: rows[each].node_id)
+        return order[(order.index(number) + 1) % len(order)]
+
+
+class EnhancedMembers(Members):
+    """Tests with members of an enhanced cluster; their clients go on elsewhere."""
+
+    count = 3
+
+    def make_members(self) -> Processes:
+        self.enhanced = EnhancedProcesses(self.count)
+        return self.enhanced
+
+    def url(self, number: int, options: str = "") -> str:
+        follow = "ha=true&reconnectAttempts=-1&retryInterval=100&useTopologyForLoadBalancing=false&callTimeout=10000"
+        return self.members.url(number, follow + options)
+
+    def taken_over(self, number: int) -> None:
+        """Wait until a member is taken over, and its taker serves all clients."""
+        self.until(lambda: self.enhanced.state(number) is State.FAILOVER_COMPLETE, f"b{number} is taken over")
+        taker = int(self.enhanced.rows()[number].taker[1:])
+        self.members.running[taker].wait_for(f"has taken over b{number}")

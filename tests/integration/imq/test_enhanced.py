@@ -1,0 +1,107 @@
+"""An enhanced cluster of processes on one database: whoever is killed or frozen is taken over, with its messages and its clients."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+import time
+
+from mqbroker.storage.shared.brokers import State
+from mqclient.jms import AcknowledgeMode
+from tests.integration.brokers import Broker
+from tests.integration.cluster.nodes import ReservedPort
+from tests.integration.imq.enhanced import EnhancedMembers
+from tests.integration.imq.enhanced_member import HELD_UP_SECONDS
+
+COUNT = 30
+
+
+class EnhancedTests(EnhancedMembers):
+    def test_clients_and_messages_are_at_the_taker_after_a_kill(self) -> None:
+        context = self.context(0, AcknowledgeMode.CLIENT_ACKNOWLEDGE, "&clientID=me")
+        queue, topic = context.create_queue("orders"), context.create_topic("news")
+        subscription = context.create_durable_consumer(topic, "sub")
+        producer = context.create_producer()
+        for number in range(COUNT):
+            producer.send(queue, f"m{number}")
+            producer.send(topic, f"n{number}")
+        taker = self.enhanced.following(0)
+        self.members.kill(0)
+        self.taken_over(0)
+        self.assertEqual(self.enhanced.rows()[0].taker, f"b{taker}")
+        self.until(lambda: self._sends(producer, queue, "after"), "the client goes on")
+        consumer = context.create_consumer(queue)
+        self.assertEqual(self.texts(consumer, COUNT + 1), [*(f"m{number}" for number in range(COUNT)), "after"])
+        self.assertEqual(self.texts(subscription, COUNT), [f"n{number}" for number in range(COUNT)])
+        context.acknowledge()
+        # It comes back with a new node id and no messages; what it had stays where it is.
+        self.members.restart(0)
+        self.assertEqual((self.enhanced.state(0), self.enhanced.rows()[0].taker), (State.OPERATING, ""))
+        again = self.context(0)
+        again.create_producer().send(queue, "new")
+        self.assertEqual(self.texts(consumer, 1), ["new"])
+
+    def test_work_with_exactly_once_is_done_once_through_a_takeover(self) -> None:
+        context = self.context(0, options="&exactlyOnce=true")
+        producer, queue = context.create_producer(), context.create_queue("once")
+        for number in range(COUNT):
+            producer.send(queue, f"m{number}")
+            if number == COUNT // 2:
+                threading.Thread(target=self.members.kill, args=(0,)).start()
+        consumer = context.create_consumer(queue)
+        self.assertEqual(self.texts(consumer, COUNT), [f"m{number}" for number in range(COUNT)])
+        self.assertIsNone(consumer.receive(300))
+
+    def _sends(self, producer, queue, text):  # type: ignore[no-untyped-def]
+        try:
+            producer.send(queue, text)
+        except Exception:  # the outcome of what was under way is not known
+            return False
+        return True
+
+    def test_each_of_three_is_killed_and_the_last_has_everything(self) -> None:
+        for number in range(3):
+            context = self.context(number)
+            context.create_producer().send(context.create_queue("all"), f"from {number}")
+        first, second = 0, self.enhanced.following(0)
+        for number in (first, second):
+            self.members.kill(number)
+            self.taken_over(number)
+        last = 3 - first - second
+        consumer = self.context(last).create_consumer(self.contexts[last].create_queue("all"))
+        self.assertEqual(sorted(self.texts(consumer, 3)), ["from 0", "from 1", "from 2"])  # type: ignore[type-var]
+
+    def test_a_frozen_member_is_taken_over_and_comes_back_without_messages(self) -> None:
+        context = self.context(0)
+        producer, queue = context.create_producer(), context.create_queue("orders")
+        for number in range(COUNT):
+            producer.send(queue, f"m{number}")
+        frozen, taker = self.members.running[0], self.enhanced.following(0)
+        frozen.hold_up()
+        self.taken_over(0)
+        self.abandon(context)
+        at_taker = self.context(taker)
+        consumer = at_taker.create_consumer(at_taker.create_queue("orders"))
+        self.assertEqual(self.texts(consumer, COUNT), [f"m{number}" for number in range(COUNT)])
+        frozen.go_on()
+        frozen.wait_for("ends its clients, and starts again")
+        self.until(lambda: self.enhanced.state(0) is State.OPERATING, "the frozen one is back")
+        self.assertEqual(frozen.written.count("AMQ221007"), 2)
+
+    def test_a_second_broker_of_one_id_is_refused(self) -> None:
+        other = self.enhanced.folder / "other"
+        other.mkdir()
+        before = self.enhanced.rows()[0].owner
+        port = ReservedPort()
+        self.addCleanup(port.close)
+        with self.assertRaisesRegex(AssertionError, "a broker of this id runs at"):
+            Broker([sys.executable, "-m", *self.enhanced.program(0, str(other)), str(port.number)], other)
+        self.assertEqual(self.enhanced.rows()[0].owner, before)
+
+    def test_nobody_who_is_only_slow_to_answer_is_taken_over(self) -> None:
+        """A member whose loop stands still for longer than the detection stamps its row all the same (openmq 69)."""
+        self.members.running[0].send_signal(signal.SIGUSR1)
+        time.sleep(HELD_UP_SECONDS + 1)
+        self.assertEqual({self.enhanced.state(number) for number in range(3)}, {State.OPERATING})
+        self.members.running[0].wait_for("is linked", 3)

@@ -1,0 +1,122 @@
+"""The activation of a member of an enhanced cluster, and what it asks of an active broker."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from mqbroker.messaging.ports import Recovered
+from mqbroker.node.enhanced import ActiveData, ActiveMember, EnhancedActivation, show
+from mqbroker.server.observation.gauges import Gauges
+from mqbroker.storage.sql.session import StoreSession
+from tests.unit.server.support import World
+
+
+class PlayedMembership:
+    """Keeps what it is asked for."""
+
+    def __init__(self) -> None:
+        self.told: list[Any] = []
+        self.stamp_age_s = 2.5
+        self.takeovers = 3
+        self.takeovers_failed = 1
+
+    def end(self, done: Any) -> None:
+        self.told.append("end")
+        done()
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *args: self.told.append((name, *args))
+
+
+class ActivationTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.membership: Any = PlayedMembership()
+        self.activation = EnhancedActivation(self.membership)
+        self.failures: list[str] = []
+        self.store: Any = SimpleNamespace(taken=True)
+        claim: Any = SimpleNamespace(node_id="folder")
+        self.lost = self.activation.watch_store(lambda: self.store, claim, self.failures.append)
+
+    def active(self) -> None:
+        server: Any = None
+        self.activation.serve(server, self.store, {})
+
+    def test_it_seeks_its_row_with_the_name_of_its_folder(self) -> None:
+        candidate: Any = object()
+        self.activation.seek(candidate)
+        self.assertEqual(self.membership.told, [("seek", candidate, "folder")])
+
+    def test_an_active_broker_whose_data_were_taken_begins_again(self) -> None:
+        self.active()
+        self.lost("taken")
+        self.assertEqual((self.membership.told, self.failures), ([("begin_again", "taken")], []))
+
+    def test_any_other_failure_is_one(self) -> None:
+        self.lost("before it was active")
+        self.active()
+        self.store.taken = False
+        self.lost("damaged")
+        self.assertEqual((self.membership.told, self.failures), ([], ["before it was active", "damaged"]))
+
+    def test_a_stop_says_whether_another_one_is_to_go_on(self) -> None:
+        done: list[bool] = []
+        self.active()
+        self.activation.hand_over()
+        self.activation.leave()
+        self.activation.let_go(lambda: done.append(True))
+        self.activation.hold_back()
+        self.activation.cease()
+        self.assertEqual(done, [True])
+        self.assertEqual(self.membership.told, [("want_failover", True), ("leave",), "end", ("want_failover", False), "end"])
+
+
+class PlayedTemporary:
+    def __init__(self) -> None:
+        self.inherited: list[Any] = []
+
+    def inherit(self, settings: Any) -> None:
+        self.inherited.append(settings)
+
+
+class ActiveTests(SynchronousTestCase):
+    def test_clients_are_refused_for_the_time_of_a_takeover(self) -> None:
+        world = World()
+        anything: Any = SimpleNamespace(members={"node": None})
+        links: Any = anything
+        active = ActiveMember(world.server, anything, links, lambda: anything, lambda places: None, anything)
+        active.refuse_clients("wait")
+        self.assertEqual(world.server.admission.reason, "wait")
+        active.refuse_clients(None)
+        self.assertIsNone(world.server.admission.reason)
+        self.assertEqual((list(active.linked()), active.has_clients(), active.node_id), (["node"], False, world.server.node_id))
+
+    def test_what_the_store_has_taken_over_is_there_before_clients_may_come(self) -> None:
+        order: list[Any] = []
+        temporary: Any = PlayedTemporary()
+        waiting: list[Any] = []
+        store = SimpleNamespace(inherit=lambda sessions, done: waiting.append(done))
+        server: Any = SimpleNamespace(store=store, messaging=SimpleNamespace(adopt=lambda recovered: order.append("adopted")))
+        data = ActiveData(server, temporary)
+        session = StoreSession(1, "node", "owner", 2)
+        data.inherit([session], {"t": "{}"}, order.append)
+        self.assertEqual(order, [])
+        waiting[0](Recovered(), None)
+        self.assertEqual((order, temporary.inherited), (["adopted", None], [{"t": "{}"}]))
+        error = ValueError("damaged")
+        data.inherit([session], {}, order.append)
+        waiting[1](None, error)
+        self.assertEqual(order[2:], [error])
+
+    def test_the_metrics(self) -> None:
+        gauges, membership = Gauges(), PlayedMembership()
+        store: Any = SimpleNamespace(session=StoreSession(1, "n", "o", 4), backlog=7)
+        hide = show(gauges, membership, store)  # type: ignore[arg-type]
+        self.assertEqual(
+            {each.name: each.read() for each in gauges},
+            {"imq.stamp.age": 2.5, "imq.store.epoch": 4, "imq.store.backlog": 7, "imq.takeovers": 3, "imq.takeovers.failed": 1},
+        )
+        hide()
+        self.assertEqual(list(gauges), [])
