@@ -86,9 +86,10 @@ def brokerd(name: str, varhome: Path | None, **options: Any) -> None:
     if not (folder / "etc" / "bootstrap.xml").exists():
         _create(folder)
     for what in options["resets"]:
-        if what == "store":
-            _reset_database(name, varhome, options)
-        _reset(folder, what)
+        if what == "store" and not _reset_database(name, varhome, options):
+            click.echo("-reset store is ignored in an enhanced cluster: its brokers share their data", err=True)
+        else:
+            _reset(folder, what)
     _check_record_files(options["backup"], options["restore"])
     arguments = ["--instance", str(folder), *daemon_arguments(options)]
     sys.stdout.flush()
@@ -158,20 +159,21 @@ def _create(folder: Path) -> None:
     click.echo("Its users are admin and guest, whose passwords are their names: change them with `mqbroker user reset`")
 
 
-def _reset_database(name: str, varhome: Path | None, options: dict[str, Any]) -> None:
-    """Forget the messages of an instance that keeps them in a database."""
+def _reset_database(name: str, varhome: Path | None, options: dict[str, Any]) -> bool:
+    """Forget the messages of an instance that keeps them in a database; false for a member of an enhanced cluster, whose data stay."""
     from mqbroker.cli.imq.dbmgr import DatabaseTarget
 
     target = DatabaseTarget(name, varhome, options["libhome"], options["definitions"], options["passfile"], None, None)
     databases = target.databases()
-    if databases.store is None:
-        return
+    if databases.store is None or databases.enhanced:
+        return not databases.enhanced
     from mqbroker.storage.sql.schema import prepare
     from mqbroker.storage.sql.session import drop
 
     with target.connected(databases.store) as (database, connection):
         prepare(database, connection)
         drop(connection, databases.broker_id or "")
+    return True
 
 
 def _reset(folder: Path, what: str) -> None:

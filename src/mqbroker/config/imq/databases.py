@@ -24,11 +24,12 @@ _NAME = re.compile("[A-Za-z0-9_]+")
 
 @dataclass(frozen=True, slots=True)
 class Databases:
-    """``store`` is None for a store in files, ``record`` for a cluster that is none of peers."""
+    """``store`` is None for a store in files, ``record`` for a cluster with a master broker or without a record."""
 
     store: DatabaseStoreConfiguration | None = None
     record: SharedRecord | None = None
     broker_id: str | None = None
+    enhanced: bool = False
 
 
 def find_databases(checked: Checked, folder: str, passwords: Passwords, findings: Findings) -> Databases:
@@ -64,9 +65,9 @@ class _Finder:
         if self._checked["imq.persist.store"] != "JDBC":
             self._findings.error(*place, f"{ENHANCED}=true needs imq.persist.store=jdbc: its brokers share a database")
         if store is not None and store.vendor == "sqlite" and not self._checks_common_file():
-            return Databases(store, None, broker_id)
+            return Databases(store, None, broker_id, enhanced=True)
         record = None if store is None or cluster is None else SharedRecord(store, cluster)
-        return Databases(store, record, broker_id)
+        return Databases(store, record, broker_id, enhanced=True)
 
     def _checks_common_file(self) -> bool:
         """The file of SQLite is to be the same for all brokers."""

@@ -101,6 +101,20 @@ class BrokerdTests(SynchronousTestCase):
         wrong = self.brokerd("-reset", "store", "-Dimq.persist.jdbc.opendburl=jdbc:oracle:x")
         self.assertEqual((wrong.status, "oracle is not supported" in wrong.err, self.started), (1, True, []))
 
+    def test_the_data_of_an_enhanced_cluster_are_never_reset(self) -> None:
+        self.brokerd()
+        path = self.varhome / "messages.db"
+        text = f"imq.cluster.clusterid=c\nimq.brokerid=b1\nimq.persist.store=jdbc\nimq.persist.jdbc.opendburl=jdbc:sqlite:{path}\n"
+        (self.instance / "props" / "config.properties").write_text(f"imq.cluster.ha=true\n{text}")
+        connection = SqliteDatabase(str(path)).connect()
+        self.addCleanup(connection.close)
+        schema.prepare(SqliteDatabase(str(path)), connection)
+        session.take(connection, "node-1", "owner", "b1")
+        kept = self.instance / "data" / "kept"
+        kept.write_text("")
+        self.assertIn("-reset store is ignored in an enhanced cluster", self.brokerd("-reset", "store").err)
+        self.assertEqual((session.node_id_of(connection, "b1"), kept.exists()), ("node-1", True))
+
     def test_an_instance_is_removed(self) -> None:
         self.assertIn("There is no instance b1", self.brokerd("-remove", "instance", "-force").err)
         self.brokerd()
