@@ -68,7 +68,7 @@ class FamilyWalks(TestCase):
                 database = SqlRig(self.addCleanup).database
 
                 def make(broker_id: str, number: int, database: Database = database, seed: int = seed) -> SqlRig:
-                    late = bool(seed % 2)
+                    late = bool(seed % 2 or self.chance)
                     return SqlRig(self.addCleanup, number, late=late, chance=self.chance, database=database, broker_id=broker_id)
 
                 takeovers += Family(make, seed).run(150)

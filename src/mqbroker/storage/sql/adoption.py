@@ -18,30 +18,34 @@ from mqbroker.storage.sql.damage import DAMAGE, Damage
 from mqbroker.storage.sql.database import Connection, Row, transaction
 from mqbroker.storage.sql.schema import table
 from mqbroker.storage.sql.texts import given
+from mqbroker.storage.sql.work import DROP_UNREFERENCED
 from mqclient.storageformat import records
 from mqclient.storageformat.frames import StorageFormatError
 from mqclient.storageformat.records import decode_records
 
 T = TypeVar("T")
 
+ONE_BY_ONE = 100
+"""Queues whose messages are counted one after the other."""
+
+PLACES_TOGETHER = 500
+"""Messages with a time of delivery that one statement reads."""
+
 _TRANSIENT = table("DELETE FROM {reference} WHERE session = ? AND durable = 0")
-_UNREFERENCED = table(
-    "DELETE FROM {message} WHERE session = ? AND NOT EXISTS "
-    "(SELECT 1 FROM {reference} r WHERE r.session = {message}.session AND r.place = {message}.place)"
-)
 _SETTINGS = table("SELECT kind, name, value FROM {setting} WHERE session = ?")
 _ADDRESSES = table("SELECT id, value FROM {address} WHERE session = ? ORDER BY id")
 _QUEUES = table("SELECT id, value FROM {queue} WHERE session = ? ORDER BY id")
 _DUPLICATES = table("SELECT record, cache, size, ids FROM {duplicate} WHERE session = ? ORDER BY record")
 _BRANCHES = table("SELECT branch, record FROM {branch} WHERE session = ? ORDER BY branch")
+_NEXT_QUEUE = table("SELECT MIN(queue) FROM {reference} WHERE session = ? AND queue > ?")
+_OF_ONE_QUEUE = table("SELECT MIN(folder), MAX(folder), COUNT(*) FROM {reference} WHERE session = ? AND queue = ? AND durable = 1")
 _COUNTS = table("SELECT folder, queue, COUNT(*) FROM {reference} WHERE session = ? AND durable = 1 GROUP BY folder, queue")
 
 _COLUMNS = "m.place, m.folder, m.address, m.headers, m.buffer, m.branch, m.body, m.body_size, r.queue, r.deliveries, r.due"
 _ROWS = f"SELECT {_COLUMNS} FROM {{message}} m JOIN {{reference}} r ON r.session = m.session AND r.place = m.place WHERE m.session = ? "
 _OF_BRANCH = table(_ROWS + "AND m.branch = ? AND m.branch <> 0 AND r.durable = 1")
-_WITH_TIME = table(
-    _ROWS + "AND m.branch = 0 AND r.durable = 1 AND m.place IN (SELECT d.place FROM {reference} d WHERE d.session = ? AND d.due > 0)"
-)
+_DUE = table("SELECT DISTINCT place FROM {reference} WHERE session = ? AND due > 0")
+_OF_PLACES = _ROWS + "AND m.branch = 0 AND r.durable = 1 AND m.place IN "
 _OF_QUEUE = table(_ROWS + "AND m.branch = 0 AND r.queue = ? AND r.place = ?")
 _FIND = table(
     "SELECT r.place FROM {reference} r JOIN {message} m ON m.session = r.session AND m.place = r.place "
@@ -70,7 +74,7 @@ def drop_transient(connection: Connection, sessions: Iterable[int]) -> None:
     with transaction(connection):
         for session in sessions:
             if connection.run(_TRANSIENT, (session,)):
-                connection.run(_UNREFERENCED, (session,))
+                connection.run(DROP_UNREFERENCED, (session,))
 
 
 def read_sessions(connection: Connection, sessions: Sequence[int]) -> list[State]:
@@ -106,13 +110,39 @@ def _read(connection: Connection, session: int) -> State:
     state.branches = _decoded(state, "branch", connection.rows(_BRANCHES, whose), _branch)
     for branch in state.branches:
         state.rows += connection.rows(_OF_BRANCH, (session, branch.branch_id))
-    state.rows += connection.rows(_WITH_TIME, (session, session))
-    state.counts = {(given(folder), queue_id): messages for folder, queue_id, messages in connection.rows(_COUNTS, whose)}
+    state.rows += _with_time(connection, session)
+    state.counts = _counts(connection, session)
     for damage in state.damaged:
         if damage.role == "branch":  # its messages are set aside with it
             for row in connection.rows(_OF_BRANCH, (session, damage.key)):
                 state.counts[given(row[1]), row[8]] -= 1
     return state
+
+
+def _with_time(connection: Connection, session: int) -> list[Row]:
+    """The messages that a queue is to get at a certain time.  The places come first: a database may look at all messages else."""
+    places = sorted(place for (place,) in connection.rows(_DUE, (session,)))
+    found: list[Row] = []
+    for at in range(0, len(places), PLACES_TOGETHER):
+        some = ", ".join(str(place) for place in places[at : at + PLACES_TOGETHER])
+        found += connection.rows(table(f"{_OF_PLACES}({some})"), (session,))
+    return found
+
+
+def _counts(connection: Connection, session: int) -> dict[tuple[str, int], int]:
+    """Messages by folder and queue id: queue by queue, which nobody has to sort, as long as there are not many."""
+    counts: dict[tuple[str, int], int] = {}
+    queue_id = -1
+    for _ in range(ONE_BY_ONE):
+        [(queue_id,)] = connection.rows(_NEXT_QUEUE, (session, queue_id))
+        if queue_id is None:
+            return counts
+        [(first, last, messages)] = connection.rows(_OF_ONE_QUEUE, (session, queue_id))
+        if first != last:
+            break
+        if messages:
+            counts[given(first), queue_id] = messages
+    return {(given(folder), queue_id): messages for folder, queue_id, messages in connection.rows(_COUNTS, (session,))}
 
 
 def _decoded(state: State, role: str, rows: list[Row], decode: Callable[[str], T]) -> list[T]:

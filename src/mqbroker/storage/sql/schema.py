@@ -75,6 +75,8 @@ _TABLES = (
 )
 _INDEXES = (
     "reference_place ON {prefix}reference (session, place)",
+    "reference_due ON {prefix}reference (session, place) WHERE due > 0",
+    "reference_transient ON {prefix}reference (session, place) WHERE durable = 0",
     "message_body ON {prefix}message (session, body) WHERE body IS NOT NULL",
     "message_branch ON {prefix}message (session, branch) WHERE branch <> 0",
 )

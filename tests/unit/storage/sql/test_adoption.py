@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from unittest import TestCase
+from unittest import TestCase, mock
 
 from mqbroker.messaging.ports import BranchRecord, BranchState
+from mqbroker.storage.sql import adoption
 from mqclient.wire.primitives import Xid
 from tests.unit.storage.sql.paged import PagedTestCase, body_of
 from tests.unit.storage.support import make_message
@@ -69,6 +70,22 @@ class AdoptionTests(PagedTestCase, TestCase):
         store.commit(batch)
         self.rig.settle()
         self.assertEqual((self.rig.ask("SELECT COUNT(*) FROM mqbroker_message"), self.rig.restart().branches), ([(0,)], []))
+
+    def test_messages_of_several_folders_and_of_many_queues_are_counted(self) -> None:
+        store, pager = self.rig.store, self.rig.store.pager
+        assert pager is not None
+        other = self.rig.queue("r", "b")
+        batch = store.begin()
+        for name, queue_id in (("a", self.queue_id), ("b", self.queue_id), ("b", other), ("b", other)):
+            batch.add_paged(pager.folder(name), make_message(store), (queue_id,), (queue_id,), 1000)
+        store.commit(batch)
+        for number in (0, 1, 100):
+            with mock.patch.object(adoption, "ONE_BY_ONE", number):
+                self.rig.restart()
+            pager = self.rig.store.pager
+            assert pager is not None
+            counted = [(pager.folder(name).remaining(self.queue_id), pager.folder(name).remaining(other)) for name in ("a", "b")]
+            self.assertEqual(counted, [(1, 0), (1, 2)])
 
     def test_duplicate_ids_in_order(self) -> None:
         store = self.rig.store

@@ -7,6 +7,7 @@ from unittest import TestCase
 from mqbroker.messaging.ports import AddressRecord, BranchRecord, BranchState
 from mqbroker.storage.sql.database import DatabaseError
 from mqclient.wire.primitives import Xid
+from tests.unit.storage.sql.support import SqlRig
 from tests.unit.storage.sql.taken import TakenTestCase, inherit, switch
 from tests.unit.storage.support import make_message
 
@@ -23,6 +24,31 @@ class InheritingTests(TakenTestCase, TestCase):
         self.assertEqual(self.assign(self.take()), {("a", self.here): 2})
         self.assertEqual(self.taker.ask("SELECT * FROM mqbroker_message ORDER BY place"), rows)
         self.assertEqual(self.read(), [b"1", b"2", b"own"])
+
+    def test_the_order_of_takeovers_is_that_of_the_messages(self) -> None:
+        """Also where a third broker takes everything at once, and where it starts again."""
+        self.store(b"1", b"2")
+        self.assign(self.take())
+        self.target.store.abort()
+        self.target.settle()
+        self.target.start()
+        self.there = self.target.queue()
+        self.store(b"3")
+        self.assign(self.take())
+        self.store(b"own", rig=self.taker)
+        third = SqlRig(self.addCleanup, 3, database=self.target.database, broker_id="b3")
+        third.start()
+        queue_id = third.queue()
+        found = inherit(third, switch(self.taker, third))
+        for _ in range(2):
+            for each in found:
+                each.assign({record.queue_id: queue_id for record in each.found.queues})
+            pager = third.store.pager
+            assert pager is not None
+            entries = pager.folder("a").reader(queue_id).read
+            bodies = [entry.message.decoded().body for piece in iter(entries, None) for entry in piece]
+            self.assertEqual(bodies, [b"1", b"2", b"3", b"own"])
+            found = third.restart().inherited
 
     def test_new_ids_are_above_all_that_the_former_owner_may_have_used(self) -> None:
         inherited = self.take()
