@@ -76,8 +76,8 @@ PLANTS = {
     ),
     "duplicate-ids-forgotten": Plant(
         "mqbroker.messaging.messaging:Messaging.restore",
-        "for known in recovered.duplicate_ids:",
-        "for known in ():",
+        "restore_duplicate_ids(core, found.duplicate_ids)",
+        "restore_duplicate_ids(core, ())",
         ("was stored twice", "was in its queue", "was sent to", "would be stored", "would be forgotten", "would be back in"),
     ),
     "looked-up-commit-is-not-taken": Plant(

@@ -72,7 +72,7 @@ class DatabaseNode(BrokerNode):
 
     def _acknowledges(self, store: SqlStore, ticket: int) -> None:
         """Work up to this ticket is about to be told to be durable: its transaction must have been committed by this owner."""
-        committed = self.server_of_data.committed.get(store._owner, 0)
+        committed = self.server_of_data.committed.get(store.owner, 0)
         if committed < store._batch:
             self.world.violation(
                 f"{self.process.name} acknowledges transaction {store._batch}, and the database has {committed} of this owner"
@@ -133,7 +133,7 @@ class DatabaseNode(BrokerNode):
 
     def may_fail(self, reason: str) -> bool:
         """A store fails when another broker has the data, and a start while the database is away."""
-        if reason.startswith("FencedError"):
+        if reason.startswith(("FencedError", "OwnerChangedError")):
             return not self.server_of_data.owns(self.store._session)
         away = self.server_of_data.breaks != self._breaks_known and not self.store._loaded
         return super().may_fail(reason) or away

@@ -198,7 +198,7 @@ class ChoiceTests(DatabaseCase):
         self.assertEqual(mqbroker("data", "print", "--broker", file, "--f").status, 0)
 
     def test_the_data_of_the_own_node_are_taken(self) -> None:
-        self.change("INSERT INTO mqbroker_session (session, node_id, owner, epoch, batch) VALUES (99, 'other', '', 0, 0)")
+        self.change("INSERT INTO mqbroker_session VALUES (99, 'other', 'b2', 1, 0, '', 0, 0)")
         result = self.command("exp")
         self.assertEqual(result.status, 1)
         self.assertIn("has the data of these nodes", result.err)
