@@ -66,6 +66,7 @@ def guarded(name: str, work: Callable[[], Outcome | SparkOutcome]) -> Part:
     try:
         outcome = work()
     except (ProcessFailed, OSError) as error:
+        say(f"{name}: {error}")
         return Part(name, time.monotonic() - begin, problems=[f"{type(error).__name__}: {error}"])
     return Part(name, time.monotonic() - begin, outcome.counts, outcome.problems)
 
