@@ -82,7 +82,7 @@ class PostgresqlServer:
     def database(self, timeout: int = TIMEOUT_MS) -> PostgresqlDatabase:
         """A new, empty database."""
         name = f"mq{uuid.uuid4().hex}"
-        connection = PostgresqlDatabase(self.place("postgres"), "tests", None, timeout).connect()
+        connection = PostgresqlDatabase(self.place("postgres"), "tests", None, START_SECONDS * 1000).connect()
         connection.run(f"CREATE DATABASE {name}")
         connection.close()
         return PostgresqlDatabase(self.place(name), "tests", None, timeout)
