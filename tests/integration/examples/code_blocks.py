@@ -30,7 +30,11 @@ NOT_RUN: dict[str, dict[str, str]] = {
         "$ make test": THE_TESTS,
         "PYTHONPATH=src:clients/mqclient/src:clients/mqspark/src:plugins python -m pytest tests/unit/messaging": THE_TESTS,
     },
-    "database.md": {"imq.persist.store=jdbc": "a file of properties: tests/unit/config/imq/test_databases.py"},
+    "database.md": {
+        "$ mqbroker data exp --jdbc-connection-url 'jdbc:postgresql://db.example/mq?user=mq&password=secret' --output exp.xml": "needs that server: "
+        "tests/integration/cli/data/test_round_trip.py",
+        "imq.persist.store=jdbc": "a file of properties: tests/unit/config/imq/test_databases.py",
+    },
     "getting-started.md": {
         "$ python3 -m venv .venv": INSTALLS,
         "$ /var/lib/old/bin/artemis data exp --output exp.xml": "needs an Artemis: tests/interop/test_export_and_import.py",
