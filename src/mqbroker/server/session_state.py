@@ -107,8 +107,12 @@ class SessionState(ConnectionSession):
         self.reply(NullResponse(correlation_id), ticket)
 
     def reply_error(self, error: MQError, correlation_id: int | None = None) -> None:
-        """Answer with an EXCEPTION; ``correlation_id`` is None for a request without one."""
-        self.reply(ExceptionResponse(error.code, str(error), correlation_id))
+        """Answer with an EXCEPTION; ``correlation_id`` is None for a request without one.
+
+        An error may tell of what others have done: a known duplicate id says that its sender's work has taken effect.  The answer waits
+        until that is durable.
+        """
+        self.reply(ExceptionResponse(error.code, str(error), correlation_id), self.server.store.ticket())
 
     def reply_confirmed(self, confirmation: Confirmation, ticket: int) -> None:
         """Answer an acknowledgement as ``confirmation`` says then, once the work up to ``ticket`` is durable."""

@@ -7,8 +7,11 @@ from typing import Any
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.config.model.configuration import Configuration
+from mqclient.errors import DuplicateIdRejectedError
 from mqclient.wire import packets as wire
 from mqclient.wire.frames import SESSION_CHANNEL
+from mqclient.wire.message import KEY_DUPLICATE_ID
+from mqclient.wire.properties import STRING
 from tests.unit.server.support import PERMISSIONS, World, message_id
 from tests.unit.server.test_session_state import names
 
@@ -104,6 +107,28 @@ class OrderTests(SynchronousTestCase):
         self.assertEqual(session.take(), [wire.NullResponse(-7)])
         session.send(wire.Commit(None))
         self.assertEqual(session.take(), [wire.NullResponse(-1)])
+
+    def test_a_commit_with_a_known_id_is_refused_when_the_work_with_that_id_is_stored(self) -> None:
+        """Its sender takes the refusal for the answer to the first commit, whose own answer is lost."""
+        lost, asking = (self.world.peer().open(auto_commit_sends=False, auto_commit_acks=False) for _ in range(2))
+        for session in (lost, asking):
+            session.publish(properties={KEY_DUPLICATE_ID: (STRING, "the commit")})
+            session.send(wire.Commit(-7))
+        lost.peer.lose()
+        self.assertEqual(asking.take(), [])
+        self.world.store.sync()
+        self.world.clock.advance(0)
+        (answer,) = asking.take()
+        self.assertEqual(getattr(answer, "error_code", None), DuplicateIdRejectedError.code)
+
+    def test_a_queue_is_said_to_be_gone_when_that_is_stored(self) -> None:
+        self.session.send(wire.DeleteQueue("q"))
+        other = self.world.session()
+        other.send(wire.DeleteQueue("q"))
+        self.assertEqual(other.take(), [])
+        self.world.store.sync()
+        self.world.clock.advance(0)
+        self.assertEqual(names(other.take()), ["EXCEPTION"])
 
     def test_replies_to_a_lost_client_are_dropped(self) -> None:
         self.session.publish(reply=True)
