@@ -13,7 +13,7 @@ from mqbroker.process.postgresql import PostgresqlDatabase
 from mqbroker.storage.disk.nodelock import STATE_ACTIVE
 from mqbroker.storage.errors import FencedError
 from mqbroker.storage.sql import session
-from mqbroker.storage.sql.database import Database, DatabaseAwayError, transaction
+from mqbroker.storage.sql.database import Connection, Database, DatabaseAwayError, transaction
 from mqbroker.storage.sql.sqlstore import PAUSE
 from tests.support.postgresql import PostgresqlServer, refuse_without
 from tests.unit.ha.shared_store.places import EXPIRATION, NODE, RowPlaces, opened
@@ -47,7 +47,7 @@ class PostgresqlLeaseTests(_WithServer, TestCase):
     """Brokers that share a database."""
 
     def setUp(self) -> None:
-        self.world = RowPlaces(self.addCleanup, self.server.database(timeout=300))
+        self.world = RowPlaces(self.addCleanup, self.server.database())
         self.world.put(STATE_ACTIVE)
 
     def test_a_lease_ends_by_the_time_of_the_server(self) -> None:
@@ -68,6 +68,7 @@ class PostgresqlLeaseTests(_WithServer, TestCase):
         self.addCleanup(frozen.close)
         frozen.begin()
         owner.write(frozen, 1)
+        self.world.database = self.server.database_again(self.world.database, 1000)
         backup = opened(self.world)
         self.assertIs(backup.take_as_backup(), Found.HELD)
         self.assertIs(backup.take_as_backup(), Found.TAKEN)
@@ -129,6 +130,7 @@ class PostgresqlWalks(_WithServer, TestCase):
         rig.start()
         connection = rig.database.connect()
         self.addCleanup(connection.close)
+        self.alone(connection)  # making an index is a scan of its table, too
         for name in ("message", "reference"):
             connection.run(f"VACUUM ANALYZE mqbroker_{name}")
         self.acknowledge(rig)
@@ -140,8 +142,23 @@ class PostgresqlWalks(_WithServer, TestCase):
         counted = "SELECT seq_scan FROM pg_stat_user_tables WHERE relname = 'mqbroker_reference'"
         before = connection.rows(counted)
         self.acknowledge(rig)
-        rig.stop()  # a connection tells its figures when it ends
+        rig.stop()
+        self.alone(connection)
         self.assertEqual(connection.rows(counted), before)
+
+    def alone(self, connection: Connection) -> None:
+        """Until the store has no connection any more: each tells its figures when it ends."""
+        until = time.monotonic() + 20
+        others = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        while connection.rows(others):
+            self.assertLess(time.monotonic(), until, "the store has kept a connection")
+
+    def test_the_server_starts_again_while_a_backup_waits(self) -> None:
+        rig = self.new_rig()
+        rig.make().open()
+        self.server.stop("fast")
+        self.server.start()
+        rig.store.load()
 
     @staticmethod
     def acknowledge(rig: SqlRig) -> None:
@@ -178,14 +195,14 @@ class PostgresqlWalks(_WithServer, TestCase):
             self.assertEqual(connection.rows("SELECT COUNT(*) FROM mqbroker_version"), [(1,)])
 
     def test_a_broker_that_stands_still_in_a_transaction_holds_up_its_successor_for_a_while(self) -> None:
-        database = self.server.database(timeout=500)
+        database = self.server.database()
         former = SqlRig(self.addCleanup, database=database)
         former.start()
-        stuck = database.connect()
+        stuck = self.server.database_again(database, timeout=1000).connect()
+        self.addCleanup(stuck.close)
         stuck.begin()
         former.store._session.write(stuck, 1)  # and then nothing more happens
         successor = SqlRig(self.addCleanup, database=database)
-        successor.database = self.server.database_again(database, timeout=5000)
         successor.start()
         batch = former.store.begin()
         batch.add_message(make_message(former.store), [1])

@@ -123,6 +123,7 @@ class SqlStore(Tickets):
             connection = self._connections.at_start()
             schema.prepare(self._database, connection)
             self.node_id = self._settle_node_id(connection)
+            self._connections.close_start()  # a backup may wait for long before it loads
         except DatabaseAwayError as error:
             self._release()
             raise DatabaseError(str(error)) from error
@@ -143,7 +144,9 @@ class SqlStore(Tickets):
         """Become the owner of the data, and read all but the messages.  Raises StorageError, OSError."""
         try:
             self.check_open()
-            return self._load()
+            recovered = self._load()
+            self._connections.close_start()
+            return recovered
         except DatabaseAwayError as error:
             self._release()
             raise DatabaseError(str(error)) from error
@@ -367,9 +370,8 @@ class SqlStore(Tickets):
                 connection = self._connections.at_start()
                 with transaction(connection):
                     first = session.draw_ids(connection, ID_BLOCK)
-            except DatabaseAwayError:
+            finally:
                 self._connections.close_start()
-                raise
             self._block = first, first + ID_BLOCK
         (number, self._ids_end), self._block = self._block, None
         return number

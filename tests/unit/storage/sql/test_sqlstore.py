@@ -8,7 +8,7 @@ from mqbroker.messaging.message.message import Message
 from mqbroker.node import life
 from mqbroker.storage.errors import StorageError
 from mqbroker.storage.sql import sqlstore
-from mqbroker.storage.sql.database import DatabaseAwayError
+from mqbroker.storage.sql.database import Connection, DatabaseAwayError
 from mqclient.wire.message import CoreMessage
 from tests.unit.storage.sql.support import BreakingConnection, SqlRig
 from tests.unit.storage.support import make_message
@@ -168,6 +168,24 @@ class SqlStoreTests(TestCase):
             self.rig.make().open()
         self.rig.database = database
         self.rig.start()
+
+    def test_no_connection_of_the_start_is_left(self) -> None:
+        """It would be idle as long as the broker runs, or until the database has ended it."""
+        rig = SqlRig(self.addCleanup)
+        store = rig.make()
+        connect, made = rig.database.connect, []
+
+        def counting() -> Connection:
+            made.append(mock.Mock(wraps=connect()))
+            return made[-1]
+
+        with mock.patch.object(rig.database, "connect", counting), mock.patch.object(sqlstore, "ID_BLOCK", 16):
+            store.open()
+            store.load()
+            for _ in range(40):
+                store.next_id()
+        self.assertGreaterEqual(len(made), 3)
+        self.assertEqual([each.close.call_count for each in made], [1] * len(made))
 
     def test_a_stop_waits_for_a_database_that_comes_back(self) -> None:
         rig = SqlRig(self.addCleanup, chance=1.0)
