@@ -61,7 +61,8 @@ class RemoteConsumer:
     """Asks its home for messages as the consumers here take them, and tells it how each was settled.
 
     ``window`` is how many messages may be under way or wait here; it is doubled when consumers have taken all of them and could take more,
-    and begins anew after they have let some wait too long.  ``home`` is the node id of the home; ``filter_string`` None: all messages.
+    and begins anew after they have let some wait too long, or have consumed some in vain.  ``home`` is the node id of the home;
+    ``filter_string`` None: all messages.
     ``contents`` are those that the home may refer to, None where it refers to none.
     """
 
@@ -172,6 +173,16 @@ class RemoteConsumer:
         """Nobody here takes what waits: give it to others, and ask for little next time."""
         self.window = 1
         self._stop_asking()
+        self.give_back(self.waiting.clear(), counted=False)
+
+    def begin_again(self, references: Sequence[RemoteReference] = ()) -> None:
+        """Messages were consumed in vain: they come again, before those that were behind them, so these go back, too.
+
+        ``references`` go back now, the others are in a branch that the home rolls back after this.
+        """
+        self.window = min(self.window, FIRST_WINDOW)
+        self._stop_asking()
+        self.give_back(references, counted=True)
         self.give_back(self.waiting.clear(), counted=False)
 
     def _stop_asking(self) -> None:
@@ -292,7 +303,7 @@ class RemoteConsumer:
 
     def put_back(self, references: Iterable[RemoteReference]) -> None:
         """A consumer here has not used them: they wait for another one."""
-        if self.retiring:
+        if self.retiring or self._recalling:
             self.give_back(list(references), counted=False)
             return
         for reference in references:
