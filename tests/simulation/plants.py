@@ -437,7 +437,7 @@ HOME_PLANTS = {
     ),
     "rolled-back-and-not-given-back": Plant(
         "mqbroker.imq.delivery.coordination:Coordination.rolled_back",
-        "consumer.give_back(references, counted=True)",
+        "consumer.begin_again(references)",
         "pass",
         ("are stranded", *LOST),
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -13,6 +14,7 @@ from tests.interop.puppet import Puppet, PuppetError
 
 COUNT = 50
 AFTER = 1000
+GOES_ON_SECONDS = 20.0
 
 
 @pytest.fixture
@@ -29,14 +31,19 @@ def puppet(java: None) -> Iterator[Puppet]:
 
 
 def sent(puppet: Puppet, number: int) -> None:
-    """Send one message; the outcome of what is under way when the broker dies is not known."""
-    for _ in range(50):
+    """Send one message; the outcome of what is under way when the broker dies is not known.
+
+    A call may wait for 30 s until the client has a broker again.
+    """
+    deadline = time.monotonic() + GOES_ON_SECONDS
+    while True:
         try:
             puppet.send("c", "queue://orders", 1, first=number)
-        except PuppetError:
+        except PuppetError as error:
+            if time.monotonic() > deadline:
+                raise AssertionError(f"the client does not go on; it knows {puppet.topology('c')}") from error
             continue
         return
-    raise AssertionError("the client does not go on")
 
 
 def test_a_client_goes_on_at_the_taker_with_all_messages(members: EnhancedProcesses, puppet: Puppet) -> None:

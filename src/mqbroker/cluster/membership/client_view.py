@@ -58,3 +58,24 @@ class ClientView:
         others = [each for each in others if each.node_id not in self.left_out] or others
         later = [each for each in others if each.node_id > member.node_id]
         return min(later or others, key=lambda each: each.node_id, default=None)
+
+
+class Appearance:
+    """Under which node id a broker appears to a client that has come from a node which it has taken over.
+
+    The client has heard of that node before, from the node itself and from brokers that have refused to serve it meanwhile.  It heeds only
+    announcements with a later event id: ``since_ms`` is the first one.
+    """
+
+    def __init__(self, node_id: str, since_ms: int, own: TopologyMember) -> None:
+        """``own`` is the broker as clients are told of it now."""
+        self.node_id = node_id
+        self._event_id = max(since_ms, own.unique_event_id)
+        self._seen = own.unique_event_id
+
+    def of(self, own: TopologyMember) -> TopologyMember:
+        """What the client is told, where others are told ``own``."""
+        if own.unique_event_id > self._seen:
+            self._seen = own.unique_event_id
+            self._event_id = max(self._event_id + 1, self._seen)
+        return replace(own, node_id=self.node_id, unique_event_id=self._event_id)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from twisted.logger import Logger
 
-from mqbroker.cluster.membership.client_view import ClientView
+from mqbroker.cluster.membership.client_view import Appearance, ClientView
 from mqbroker.messaging.event import Event
 from mqbroker.server.transport.topology import answer_alone, member_down, member_up
 from mqclient.protocol.topology import MEMBERS_MAX, Topology, TopologyMember, same_connector
@@ -58,7 +58,8 @@ class _Subscription:
 
     def send_table(self) -> None:
         self.tables += 1
-        members = [self._topology.shown(member, self._connection) for member in self._topology]
+        topology, connection = self._topology, self._connection
+        members = [topology.shown(member, connection) for member in topology if not topology.hidden(member.node_id, connection)]
         if not members:
             answer_alone(self._connection)
         for member in members:
@@ -136,8 +137,8 @@ class ClusterTopology(Topology):
         self._clock = clock
         self._own: TransportConfiguration | None = None
         self._subscriptions: dict[ServerConnection, _Subscription] = {}
-        self._appears: dict[ServerConnection, str] = {}
-        """Under which node id this broker appears to a client that has come from a broker that was taken over."""
+        self._appears: dict[ServerConnection, Appearance] = {}
+        """Clients that have come from a broker that was taken over."""
         self._repeats: Cancellable | None = None
         self._warned: dict[str, float] = {}
         self.add_listener(self._push)
@@ -303,11 +304,18 @@ class ClusterTopology(Topology):
         own = self.get(self.node_id)
         if node_id == self.node_id or own is None:
             return
-        self._appears[connection] = node_id
+        since_ms = max(self._clock.wall_ms(), self.left_at(node_id)) + 1
+        self._appears.pop(connection, None)
+        self._appears[connection] = Appearance(node_id, since_ms, self.shown(own, connection))
         subscription = self._subscriptions.get(connection)
         if subscription is not None:
             shown = self.shown(own, connection)
             subscription.changed(shown, shown.unique_event_id, True, {})
+
+    def hidden(self, node_id: str, connection: ServerConnection) -> bool:
+        """Is the peer of ``connection`` told nothing of this node, since for it this broker is that node?"""
+        appearance = self._appears.get(connection)
+        return appearance is not None and appearance.node_id == node_id
 
     def writable(self, connection: ServerConnection) -> None:
         """The peer reads again: send the news that were held back."""
@@ -336,7 +344,7 @@ class ClusterTopology(Topology):
     def _tell_clients(self, shown: TopologyMember, event_id: int, up: bool) -> None:
         frames: dict[int, bytes] = {}
         for connection, subscription in list(self._subscriptions.items()):
-            if not connection.cluster_authorized:
+            if not connection.cluster_authorized and not self.hidden(shown.node_id, connection):
                 renamed = self._renamed(shown, connection) if connection.writable else shown  # it is renamed when the peer reads again
                 subscription.changed(renamed, event_id, up, frames if renamed is shown else {})
 
@@ -357,8 +365,8 @@ class ClusterTopology(Topology):
         return self._renamed(self._client_view.of(member, self), connection)
 
     def _renamed(self, shown: TopologyMember, connection: ServerConnection) -> TopologyMember:
-        node_id = self._appears.get(connection) if shown.node_id == self.node_id else None
-        return shown if node_id is None else replace(shown, node_id=node_id)
+        appearance = self._appears.get(connection) if shown.node_id == self.node_id else None
+        return shown if appearance is None else appearance.of(shown)
 
 
 def _excess(member: TopologyMember) -> str | None:

@@ -41,12 +41,13 @@ log = Logger(namespace="mqbroker.imq")
 class _Part:
     """The branches of one transaction at homes.
 
-    ``one_phase``: there is nothing to decide here, so the home commits at once.  ``records``: what is stored of the branches of a prepared
-    transaction.
+    ``consumers`` have brought the messages; none after a restart.  ``one_phase``: there is nothing to decide here, so the home commits at
+    once.  ``records``: what is stored of the branches of a prepared transaction.
     """
 
-    def __init__(self, branches: Sequence[Xid], *, one_phase: bool = False) -> None:
+    def __init__(self, branches: Sequence[Xid], consumers: Iterable[RemoteConsumer] = (), *, one_phase: bool = False) -> None:
         self.branches = branches
+        self.consumers = consumers
         self.one_phase = one_phase
         self.records: Sequence[BranchRecord] = ()
         self.unanswered = 0
@@ -137,7 +138,7 @@ class Coordination:
             by_home.setdefault(consumer.home, []).append(consumer.take_over(references))
         number = self._core.store.next_id().to_bytes(_ID_LENGTH, "big") if xid is None else _number_of(xid)
         branches = [Xid(BRANCH_FORMAT, node_id_bytes(home), self._own_id + number) for home in by_home]
-        part = _Part(branches, one_phase=xid is None and len(branches) == 1 and work.empty)
+        part = _Part(branches, tuple(consumers), one_phase=xid is None and len(branches) == 1 and work.empty)
         part.unanswered = len(branches)
         for (home, acknowledge), branch in zip(by_home.items(), branches, strict=True):
             self._homes[home].do_in_branch(branch, partial(_call_all, acknowledge))
@@ -191,13 +192,16 @@ class Coordination:
     def rolled_back(self, work: Work) -> None:
         """The transaction was rolled back: its messages go back to their homes, which count that."""
         part = self._take(work)
-        for branch in () if part is None else part.branches:
-            self._roll_back_at(branch)
+        if part is not None:
+            for consumer in part.consumers:
+                consumer.begin_again()
+            for branch in part.branches:
+                self._roll_back_at(branch)
         remote = [reference for reference in work.acknowledged if isinstance(reference, RemoteReference)]
         if remote:
             work.acknowledged[:] = [reference for reference in work.acknowledged if not isinstance(reference, RemoteReference)]
             for consumer, references in by_consumer(remote).items():
-                consumer.give_back(references, counted=True)
+                consumer.begin_again(references)
 
     def _take(self, work: Work) -> _Part | None:
         """The outcome is known."""

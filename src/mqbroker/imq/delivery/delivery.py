@@ -216,7 +216,7 @@ class Delivery:
         remote, others = _split(references)
         for consumer, mine in by_consumer(remote).items():
             if counted:
-                consumer.give_back(mine, counted=True)
+                consumer.begin_again(mine)
             else:
                 consumer.put_back(mine)
         return others

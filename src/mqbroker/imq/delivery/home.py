@@ -93,6 +93,8 @@ class Home:
         """What has to be asked in the session of the consumers: one after the other, since acknowledgements would wait behind two."""
         self._busy = False
         self.contents = Contents(self.when_stored)
+        self._leaving: set[RemoteConsumer] = set()
+        """Consumers that are being closed."""
         self._made: set[str] = set()
         """Temporary queues that were made there for consumers here."""
         self._unconfirmed: list[Answered] = []
@@ -108,6 +110,9 @@ class Home:
         """The link is gone; everything that was asked is answered with an error by the sessions."""
         self.lost = True
         self._requests.clear()
+        for remote in self._leaving:
+            remote.closed()
+        self._leaving.clear()
 
     async def _open(self) -> None:
         try:
@@ -137,10 +142,9 @@ class Home:
 
     def close_consumer(self, remote: RemoteConsumer) -> None:
         encoded = remote.encoded
-        if encoded is None:
-            return
-
-        self._request(lambda: self._close(encoded))
+        if encoded is not None and not self.lost:
+            self._leaving.add(remote)
+            self._request(lambda: self._close(encoded, remote))
 
     def queue_deleted(self, name: str) -> None:
         """A temporary queue has ended here: so does the one that was made for it there."""
@@ -148,10 +152,13 @@ class Home:
             self._made.discard(name)
             self._request(lambda: self._delete(name))
 
-    async def _close(self, encoded: EncodedConsumer) -> None:
+    async def _close(self, encoded: EncodedConsumer, remote: RemoteConsumer) -> None:
         await encoded.close()
         if self._consuming is not None:
             self._consuming.encoded_consumers.pop(encoded.id, None)
+        if remote in self._leaving:
+            self._leaving.discard(remote)
+            self._turn.run(remote.closed)
 
     async def _delete(self, name: str) -> None:
         assert self._consuming is not None
@@ -178,7 +185,7 @@ class Home:
             return
         if remote.lost:
             if not self.lost:
-                await self._close(encoded)
+                await self._close(encoded, remote)
             return
         self._turn.run(self._opened, remote, encoded)
 

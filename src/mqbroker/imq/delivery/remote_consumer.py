@@ -61,7 +61,8 @@ class RemoteConsumer:
     """Asks its home for messages as the consumers here take them, and tells it how each was settled.
 
     ``window`` is how many messages may be under way or wait here; it is doubled when consumers have taken all of them and could take more,
-    and begins anew after they have let some wait too long.  ``home`` is the node id of the home; ``filter_string`` None: all messages.
+    and begins anew after they have let some wait too long, or have consumed some in vain.  ``home`` is the node id of the home;
+    ``filter_string`` None: all messages.
     ``contents`` are those that the home may refer to, None where it refers to none.
     """
 
@@ -74,7 +75,7 @@ class RemoteConsumer:
         """What is in delivery to this consumer at the home, by the id that it has here, in the order of arrival."""
         self.window = FIRST_WINDOW
         self.lost = False
-        """The home has taken back what was in delivery."""
+        """The home has taken back what was in delivery, or does so when it closes the consumer."""
         self.answered = False
         """The home has said whether it has a message: a client that does not wait for one is told so only then."""
         self.retiring = False
@@ -94,6 +95,10 @@ class RemoteConsumer:
         self._mean_size = 0
         """Bytes of a message, as the last ones were."""
         self._large: tuple[Message, LargeBody, int] | None = None
+        self._leaving = False
+        """The home has been told to close the consumer."""
+        self._strays: list[int] = []
+        """The ids at the home of what has come since then."""
 
     # --- its life
 
@@ -118,11 +123,31 @@ class RemoteConsumer:
 
     def lose(self) -> None:
         """The link is gone: messages that no consumer has are forgotten, and settling the others has no effect any more."""
-        self.lost = True
-        self._consumer = None
+        self._drop_large()
+        self._end()
+
+    def leave(self) -> None:
+        """It is being closed at the home.  What still comes is for nobody, but the home may refer to it, until it has :meth:`closed`."""
+        self._leaving = True
+        self._end()
+
+    def closed(self) -> None:
+        """Nothing comes any more."""
+        self._leaving = False
+        self._drop_large()
+        strays, self._strays = self._strays, []
+        for home_id in strays:
+            assert self._contents is not None
+            self._contents.settled(home_id)
+
+    def _drop_large(self) -> None:
         if self._large is not None:
             self._large[1].release()
             self._large = None
+
+    def _end(self) -> None:
+        self.lost = True
+        self._consumer = None
         self.waiting.clear()
         unsettled, self.unsettled = self.unsettled, OrderedDict()
         for reference in unsettled.values():
@@ -174,6 +199,16 @@ class RemoteConsumer:
         self._stop_asking()
         self.give_back(self.waiting.clear(), counted=False)
 
+    def begin_again(self, references: Sequence[RemoteReference] = ()) -> None:
+        """Messages were consumed in vain: they come again, before those that were behind them, so these go back, too.
+
+        ``references`` go back now, the others are in a branch that the home rolls back after this.
+        """
+        self.window = min(self.window, FIRST_WINDOW)
+        self._stop_asking()
+        self.give_back(references, counted=True)
+        self.give_back(self.waiting.clear(), counted=False)
+
     def _stop_asking(self) -> None:
         """What is under way comes behind what goes back now: it has to go back, too, or it would be given to consumers before that."""
         if self._consumer is not None and self._outstanding:
@@ -198,25 +233,28 @@ class RemoteConsumer:
     # --- what comes (a Recipient)
 
     def message_received(self, message: bytes, delivery_count: int, frame_size: int) -> None:
-        if self.lost:
+        if self.lost and not self._leaving:
             return
         found = Message.read(message, body_end(message))
         if not delivery_count and found.raw_property(_FORCED_KEY) is not None:
-            self._marked()
+            if not self.lost:
+                self._marked()
         else:
             self._arrive(found, delivery_count)
 
     def held_received(self, message_id: int, delivery_count: int) -> None:
-        if self.lost:
+        if self.lost and not self._leaving:
             return
         content = None if self._contents is None else self._contents.find(message_id)
         if content is None:
             self.owner.missing(self, message_id)
+        elif self.lost:
+            self._keep_stray(content, message_id)
         else:
             self._take_in(content.duplicate(self.owner.next_id()), message_id, delivery_count)
 
     def large_received(self, packet: SessionReceiveLarge, frame_size: int) -> None:
-        if self.lost:
+        if self.lost and not self._leaving:
             return
         body = self.owner.create_body(self.owner.next_id())
         self._large = Message.read(packet.headers, 0, large=body), body, packet.delivery_count
@@ -235,7 +273,17 @@ class RemoteConsumer:
         home_id = message.message_id
         message.renumber(self.owner.next_id())
         message.keep_elsewhere()
-        self._take_in(message, home_id, delivery_count)
+        if self.lost:
+            self._keep_stray(message, home_id)
+        else:
+            self._take_in(message, home_id, delivery_count)
+
+    def _keep_stray(self, message: Message, home_id: int) -> None:
+        if self._contents is not None and message.large is None:
+            self._contents.keep(home_id, message)
+            self._strays.append(home_id)
+        elif message.large is not None:
+            message.large.release()
 
     def _take_in(self, message: Message, home_id: int, delivery_count: int) -> None:
         if self._contents is not None and message.large is None:
@@ -292,7 +340,7 @@ class RemoteConsumer:
 
     def put_back(self, references: Iterable[RemoteReference]) -> None:
         """A consumer here has not used them: they wait for another one."""
-        if self.retiring:
+        if self.retiring or self._recalling:
             self.give_back(list(references), counted=False)
             return
         for reference in references:

@@ -156,7 +156,7 @@ class RemoteQueue:
                 remote.give_back(list(remote.unsettled.values()), counted=False)
                 if not remote.lost:
                     self._maker.close_consumer(remote)
-                    remote.lose()
+                    remote.leave()
         self._filtered.clear()
 
     def _open(self, filtered: _Filtered, home: str, text: str | None) -> None:
@@ -192,12 +192,12 @@ class RemoteQueue:
     def closing(self, remote: RemoteConsumer) -> None:
         self._forget(remote)
         self._maker.close_consumer(remote)
-        remote.lose()
+        remote.leave()
 
     def ended(self, remote: RemoteConsumer) -> None:
         filtered = self._forget(remote)
         self._maker.close_consumer(remote)
-        remote.lose()
+        remote.leave()
         if filtered is not None and filtered.takers.consumers:
             self._open(filtered, remote.home, remote.filter_string)
 

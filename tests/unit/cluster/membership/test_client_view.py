@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.cluster.membership.client_view import ClientView
+from mqbroker.cluster.membership.client_view import Appearance, ClientView
 from mqclient.protocol.topology import TopologyMember
 from tests.unit.cluster.support import member
 
@@ -54,3 +54,22 @@ class ClientViewTests(SynchronousTestCase):
         self.assertEqual(self.shown(C, A, B), {"a": "3", "b": "3", "c": "1"})
         self.view.left_out = frozenset("bc")
         self.assertEqual(self.shown(C, A, B), {"a": "2", "b": "1", "c": "1"})
+
+
+class AppearanceTests(SynchronousTestCase):
+    def told(self, appearance: Appearance, own: TopologyMember) -> tuple[str, int]:
+        found = appearance.of(own)
+        self.assertEqual((found.primary, found.backup), (own.primary, own.backup))
+        return found.node_id, found.unique_event_id
+
+    def test_the_broker_is_the_lost_node_from_now_on(self) -> None:
+        appearance = Appearance("lost", 50, A)
+        self.assertEqual([self.told(appearance, A), self.told(appearance, A)], [("lost", 50), ("lost", 50)])
+
+    def test_each_change_is_news(self) -> None:
+        appearance = Appearance("lost", 50, A)
+        self.assertEqual(self.told(appearance, member("a", 11, 1)), ("lost", 51))
+        self.assertEqual(self.told(appearance, member("a", 60, 1)), ("lost", 60))
+
+    def test_what_others_are_told_may_be_later(self) -> None:
+        self.assertEqual(self.told(Appearance("lost", 5, A), A), ("lost", 10))

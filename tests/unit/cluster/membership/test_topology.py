@@ -10,7 +10,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.cluster.membership import topology as limits
 from mqbroker.cluster.membership.topology import ClusterTopology
-from mqclient.protocol.topology import MEMBERS_MAX
+from mqclient.protocol.topology import MEMBERS_MAX, Topology, TopologyMember
 from mqclient.wire import packets as wire
 from mqclient.wire.frames import PING_CHANNEL
 from mqclient.wire.primitives import TransportConfiguration
@@ -249,3 +249,77 @@ class StandInTests(SynchronousTestCase):
         self.assertIn(own, self.told(late))
         self.topology.unsubscribe(connection)
         self.assertEqual(self.topology._appears, {})
+
+
+class TakenOverTests(SynchronousTestCase):
+    """The broker "c" has taken over "b", and a client of "b" comes to it; "a" and "d" are the other members."""
+
+    def setUp(self) -> None:
+        self.world, self.cluster = cluster_world()
+        self.topology = self.cluster.topology = ClusterTopology("c", self.world.clock, stand_ins=True)
+        self.topology.own(connector(3), attempts=0)
+        for number, name in ((1, "a"), (2, "b"), (4, "d")):
+            self.topology.up(member(name, self.world.clock.wall_ms() + number, number))
+        self.known = Topology()
+        """What the client knows."""
+        self.heed(subscribed(self.world))
+        self.world.clock.advance(5)
+        self.topology.lost("b")
+
+    def come(self) -> Peer:
+        peer = self.world.peer()
+        self.topology.appear_as(peer.connection, "b")
+        peer.version = 136
+        peer.send(wire.SubscribeTopologyV2(False, 136), PING_CHANNEL)
+        return peer
+
+    def heed(self, peer: Peer) -> None:
+        self.world.clock.advance(0)
+        for packet in peer.take(PING_CHANNEL):
+            if isinstance(packet, wire.ClusterTopologyV4):
+                self.known.up(TopologyMember(packet.node_id, packet.unique_event_id, packet.primary, packet.backup))
+            elif isinstance(packet, wire.ClusterTopologyV2):
+                self.known.down(packet.node_id, packet.unique_event_id)
+
+    @property
+    def pair(self) -> list[str | None]:
+        """The ports of the client's node and of who stands in for it, as the client knows them."""
+        found = self.known.get("b")
+        assert found is not None
+        return [None if each is None else str(dict(each.parameters)["port"]) for each in (found.primary, found.backup)]
+
+    def test_the_client_heeds_that_its_node_is_here(self) -> None:
+        self.assertEqual(self.pair, ["2", "3"])
+        self.heed(self.come())
+        self.assertEqual(self.pair, ["3", "4"])
+
+    def test_it_does_so_after_a_refusal_during_the_takeover(self) -> None:
+        self.world.clock.advance(1)
+        self.known.up(member("b", self.world.clock.wall_ms(), 2))
+        self.heed(self.come())
+        self.assertEqual(self.pair, ["3", "4"])
+
+    def test_it_does_so_when_it_has_heard_that_its_node_has_left(self) -> None:
+        self.known.down("b", self.topology.left_at("b"))
+        self.world.clock.seconds -= 10
+        self.heed(self.come())
+        self.assertEqual(self.pair, ["3", "4"])
+
+    def test_it_hears_who_stands_in_next(self) -> None:
+        peer = self.come()
+        self.heed(peer)
+        self.topology.lost("d")
+        self.heed(peer)
+        self.assertEqual(self.pair, ["3", "1"])
+
+    def test_it_hears_nothing_of_the_lost_node_itself(self) -> None:
+        peer = self.come()
+        self.heed(peer)
+        late = member("b", self.world.clock.wall_ms() + 10_000, 2)
+        self.topology.announced(late)
+        self.heed(peer)
+        self.topology.subscribe(peer.connection)
+        self.heed(peer)
+        self.topology.lost("b")
+        self.heed(peer)
+        self.assertEqual(self.pair, ["3", "4"])

@@ -114,6 +114,33 @@ class OnceTests(HomeAndConsumer):
         self.assertEqual(late.bodies(), [b"2"])
         self.assertEqual(self.subscribers[0].bodies(), [b"1", b"2"])
 
+    def go(self, number: int) -> None:
+        """A subscriber goes while a message is under way; all others get it, and nothing of it is left."""
+        self.sender.publish(b"1", "topic", routing_type=0)
+        gone = self.subscribers.pop(number)
+        gone.send(wire.ConsumerClose(0))
+        self.cluster.stir()
+        self.assertEqual((gone.bodies(), [each.bodies() for each in self.subscribers]), ([], [[b"1"]] * 2))
+        self.assertTrue(self.link.open)
+        for subscriber in self.subscribers:
+            subscriber.send(wire.ConsumerClose(0))
+        self.cluster.stir()
+        self.assertEqual(len(self.b.delivery.homes[self.a.store.node_id].contents), 0)
+
+    def test_whoever_goes_while_the_content_is_under_way_takes_nothing_along(self) -> None:
+        self.go(0)
+
+    def test_nor_does_one_to_whom_only_the_id_is_under_way(self) -> None:
+        self.go(2)
+
+    def test_nothing_of_it_is_left_when_the_link_is_lost_meanwhile(self) -> None:
+        home = self.b.delivery.homes[self.a.store.node_id]
+        self.sender.publish(b"1", "topic", routing_type=0)
+        self.subscribers[0].send(wire.ConsumerClose(0))
+        self.cluster.stir(rounds=1)
+        self.cluster.cut(2, 1)
+        self.assertEqual(len(home.contents), 0)
+
     def test_a_reference_to_what_is_not_here_costs_the_link(self) -> None:
         remote = next(self.b.delivery.remote_consumers())
         remote.held_received(12345, 1)

@@ -168,6 +168,21 @@ class XATests(CoordinationTestCase):
         self.assertEqual((self.in_doubt(self.a), self.in_doubt(self.b), self.in_doubt(self.c), self.decisions()), (0, 0, 0, 0))
         self.assertEqual(self.a.count() + self.c.count(), 2)
 
+    def test_what_waits_here_comes_behind_what_was_rolled_back(self) -> None:
+        for body in (b"1", b"2"):
+            self.a.session().publish(body)
+        session = self.b.session(xa=True)
+        session.consume(credits=1)
+        self.cluster.stir()
+        (packet,) = session.received()
+        self.xa(session, wire.XaStart(CLIENT))
+        session.send(wire.IndividualAcknowledge(0, message_id(packet), False))
+        for step in (wire.XaEnd(CLIENT), wire.XaPrepare(CLIENT), wire.XaRollback(CLIENT)):
+            self.assertFalse(self.xa(session, step).error)
+        session.send(wire.FlowToken(0, 1_000_000))
+        self.cluster.stir()
+        self.assertEqual(session.bodies(), [b"1", b"2"])
+
     def test_in_one_phase_too(self) -> None:
         session = self.consume(self.a, self.c, xa=True)
         self.assertFalse(self.xa(session, wire.XaEnd(CLIENT)).error)

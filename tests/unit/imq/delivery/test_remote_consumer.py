@@ -7,7 +7,7 @@ from dataclasses import replace
 from mqclient.wire import packets as wire
 from mqclient.wire.message import decode_message
 from tests.unit.imq.support import HomeAndConsumer
-from tests.unit.server.support import message_id
+from tests.unit.server.support import Session, message_id
 
 
 class ReturnTests(HomeAndConsumer):
@@ -41,6 +41,50 @@ class ReturnTests(HomeAndConsumer):
         consumer.ok(wire.Rollback(False))
         self.cluster.stir()
         self.assertEqual([each.delivery_count for each in consumer.received()], [2])
+
+    def rolled_back(self, consumer: Session, count: int) -> list[tuple[bytes, int]]:
+        """Bodies and counts of what comes after ``count`` messages were acknowledged and rolled back."""
+        for packet in consumer.received()[:count]:
+            consumer.send(wire.IndividualAcknowledge(0, message_id(packet), False))
+        consumer.ok(wire.Rollback(False))
+        consumer.send(wire.FlowToken(0, 1_000_000))
+        self.cluster.stir()
+        return [(decode_message(each.message).body, each.delivery_count) for each in consumer.received()]
+
+    def transacted(self, credits: int) -> Session:
+        consumer = self.b.session(auto_commit_acks=False)
+        consumer.consume(credits=credits)
+        self.cluster.stir()
+        return consumer
+
+    def test_it_comes_again_before_what_waits_here(self) -> None:
+        self.publish(b"1", b"2", b"3")
+        consumer = self.transacted(1)
+        self.assertEqual(len(self.b.remotes[0].waiting), 2)
+        self.assertEqual(self.rolled_back(consumer, 1), [(b"1", 2), (b"2", 1), (b"3", 1)])
+
+    def test_and_before_what_the_client_has_not_used(self) -> None:
+        self.publish(b"1", b"2", b"3", b"4")
+        self.assertEqual(self.rolled_back(self.transacted(1_000_000), 2), [(b"1", 2), (b"2", 2), (b"3", 1), (b"4", 1)])
+
+    def test_and_before_what_is_under_way(self) -> None:
+        self.publish(b"1", b"2")
+        consumer = self.transacted(1)
+        for body in (b"3", b"4"):
+            self.sender.publish(body)
+        self.assertEqual(self.rolled_back(consumer, 1), [(b"1", 2), (b"2", 1), (b"3", 1), (b"4", 1)])
+
+    def test_what_another_consumer_here_gives_back_then_does_not_come_before_it(self) -> None:
+        self.publish(b"1", b"2", b"3")
+        consumer, other = self.transacted(1), self.transacted(1)
+        self.cluster.stir()
+        (packet,) = consumer.received()
+        consumer.send(wire.IndividualAcknowledge(0, message_id(packet), False))
+        consumer.ok(wire.Rollback(False))
+        other.send(wire.ConsumerClose(0))
+        consumer.send(wire.FlowToken(0, 1_000_000))
+        self.cluster.stir()
+        self.assertEqual(consumer.bodies(), [b"1", b"2", b"3"])
 
     def test_the_home_sends_it_to_its_dead_letters(self) -> None:
         self.sender.create_queue("dead")

@@ -6,7 +6,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.imq.enhanced.takeover import TakeoverError
 from mqbroker.storage.shared.brokers import State
-from mqbroker.storage.sql.database import DatabaseError
+from mqbroker.storage.sql.database import DatabaseError, transaction
 from tests.unit.imq.enhanced.support import Cluster, Member
 
 
@@ -85,6 +85,17 @@ class TakeoverTests(SynchronousTestCase):
         self.cluster.pass_time(9)
         [(sessions, _)] = self.two.active.data.waiting
         self.assertEqual([each.node_id for each in sessions], [node_id])
+
+    def test_clients_of_a_node_of_which_nothing_is_left_go_on_at_the_next_taker(self) -> None:
+        node_id = self.one.active.node_id
+        self.one.kill()
+        self.cluster.pass_time(8)
+        with transaction(self.cluster.connection):
+            self.cluster.connection.run("DELETE FROM mqbroker_session WHERE node_id = ?", (node_id,))
+        self.two.kill()
+        self.cluster.pass_time(8)
+        self.assertTrue(self.three.membership.has(node_id))
+        self.assertTrue(self.three.membership.serves(node_id))
 
     def test_a_client_of_a_node_that_the_database_does_not_know_waits_for_the_next_look(self) -> None:
         self.assertFalse(self.two.membership.serves("of a store that was reset"))
