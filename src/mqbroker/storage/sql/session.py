@@ -65,8 +65,9 @@ def node_id_of(connection: Connection, broker: str = "") -> str | None:
 def settle_node_id(connection: Connection, local: str, new: Callable[[], str], broker: str = "") -> str:
     """The node id of the broker's current session; a broker that has none gets one, which no process owns yet.
 
-    That has the node id of the ``local`` folder, or a ``new`` one after another broker has taken the data that had it.  So of several
-    processes that start on an empty database at the same time the first one decides.
+    That has the node id of the ``local`` folder, or a ``new`` one after another broker has taken the data that had it, also if nothing is
+    left of them: clients that come from that node do not belong here.  So of several processes that start on an empty database at the same
+    time the first one decides.
     """
     found = node_id_of(connection, broker)
     if found is not None:
@@ -75,14 +76,20 @@ def settle_node_id(connection: Connection, local: str, new: Callable[[], str], b
         number = draw_ids(connection, 1)  # waits for another broker that does the same
         found = node_id_of(connection, broker)
         if found is None:
-            found = new() if _is_known(connection, local) else local
+            found = new() if _is_known(connection, local) or _was_member(connection, broker) else local
             _add_session(connection, StoreSession(number, found, "", 0), broker)
     return found
 
 
 def _is_known(connection: Connection, node_id: str) -> bool:
-    """Do data of this node id exist, whoever owns them?"""
-    return bool(connection.rows(table("SELECT 1 FROM {session} WHERE node_id = ?"), (node_id,)))
+    """Are there data of this node id, or have there been some that another broker has taken?"""
+    statement = table("SELECT 1 FROM {session} WHERE node_id = ? UNION ALL SELECT 1 FROM {former} WHERE node_id = ?")
+    return bool(connection.rows(statement, (node_id, node_id)))
+
+
+def _was_member(connection: Connection, broker: str) -> bool:
+    """Was the broker a member of an enhanced cluster before?  Where it has no session, its data were taken."""
+    return bool(connection.rows(table("SELECT 1 FROM {broker} WHERE broker = ?"), (broker,)))
 
 
 def _add_session(connection: Connection, session: StoreSession, broker: str) -> None:

@@ -136,6 +136,22 @@ class BrokerTests(SynchronousTestCase):
         self.table.switch(self.connection, THIRD, "b2", "store b3")
         self.assertEqual(set(self.table.owners(self.connection).values()), {"b3"})
 
+    def test_a_broker_that_returns_is_another_node_also_when_nothing_is_left_of_its_data(self) -> None:
+        """Once its former clients went on there, where nobody knew their duplicate ids, and not at the taker."""
+        self.table.lock(self.connection, self.row("b1"), "b2")
+        [taken] = self.table.switch(self.connection, SECOND, "b1", "store b2")
+        self.connection.run(schema.table("DELETE FROM {session} WHERE session = ?"), (taken.number,))
+        settled = session.settle_node_id(self.connection, NODES["b1"], lambda: "new", "b1")
+        self.assertEqual((settled, session.node_id_of(self.connection, "b1")), ("new", "new"))
+        # The same folder under another id.
+        self.assertEqual(session.settle_node_id(self.connection, NODES["b1"], lambda: "newer", "b9"), "newer")
+        with self.assertRaises(FencedError):
+            session.take(self.connection, NODES["b1"], "store b8", "b8")
+
+    def test_a_broker_that_returns_later_than_its_former_nodes_are_remembered_is_another_one_too(self) -> None:
+        self.connection.run(schema.table("DELETE FROM {session} WHERE broker = ?"), ("b1",))
+        self.assertEqual(session.settle_node_id(self.connection, NODES["b1"], lambda: "new", "b1"), "new")
+
     def test_nobody_switches_without_the_lock(self) -> None:
         self.table.lock(self.connection, self.row("b1"), "b2")
         with self.assertRaises(NotTakenError):
