@@ -44,6 +44,8 @@ class Puppet:
         self._writing = threading.Lock()
         self._numbers = itertools.count(1)
         self._answers: dict[int, queue.Queue[dict[str, Any]]] = {}
+        self._given: dict[int, str] = {}
+        """The commands that have no answer yet, in words."""
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
@@ -74,6 +76,7 @@ class Puppet:
         """Give a command without waiting; returns what :meth:`end` takes."""
         number = next(self._numbers)
         self._answers[number] = queue.Queue()
+        self._given[number] = f"{verb} {name} {values}"
         for reference in {"on", "like", "load", "within"} & values.keys():
             values[reference] = f"{self._prefix}{values[reference]}"
         for way in {"to", "from"} & values.keys():
@@ -95,9 +98,9 @@ class Puppet:
         try:
             answer = self._answers[number].get(timeout=ANSWER_SECONDS)
         except queue.Empty:
-            raise TimeoutError(f"the Java client did not answer within {ANSWER_SECONDS} s") from None
+            raise TimeoutError(f"the Java client did not answer within {ANSWER_SECONDS} s: {self._given[number]}") from None
         finally:
-            del self._answers[number]
+            del self._answers[number], self._given[number]
         if "error" in answer:
             raise PuppetError(answer["error"])
         return answer["result"]

@@ -29,6 +29,8 @@ class Contents:
     def keep(self, home_id: int, message: Message) -> None:
         """A consumer has got the message."""
         known = self._kept.get(home_id)
+        if known is None and message.large is not None:
+            message.large.hold()
         self._kept[home_id] = message if known is None else known[0], 1 if known is None else known[1] + 1
         self._settled.discard(home_id)
 
@@ -60,4 +62,6 @@ class Contents:
             # Meanwhile the home may have sent it to a further consumer.
             if known is not None and known[1] == 0 and home_id not in self._settled:
                 del self._kept[home_id]
+                if known[0].large is not None:
+                    known[0].large.release()
         self._ask()

@@ -275,18 +275,18 @@ class RemoteConsumer:
         message.keep_elsewhere()
         if self.lost:
             self._keep_stray(message, home_id)
+            if message.large is not None:
+                message.large.release()
         else:
             self._take_in(message, home_id, delivery_count)
 
     def _keep_stray(self, message: Message, home_id: int) -> None:
-        if self._contents is not None and message.large is None:
+        if self._contents is not None:
             self._contents.keep(home_id, message)
             self._strays.append(home_id)
-        elif message.large is not None:
-            message.large.release()
 
     def _take_in(self, message: Message, home_id: int, delivery_count: int) -> None:
-        if self._contents is not None and message.large is None:
+        if self._contents is not None:
             self._contents.keep(home_id, message)
         reference = RemoteReference(message, self.owner.queue, delivery_count, self, home_id)
         self.received += 1

@@ -10,7 +10,7 @@ from mqbroker.messaging.filters.filter import Filter
 from mqbroker.messaging.message.message import MEMORY_PER_MESSAGE, Message
 from mqbroker.messaging.queues.queue import Queue
 from mqbroker.messaging.queues.references import Cursor, Reference
-from mqbroker.server.session.large_delivery import LargeDelivery
+from mqbroker.server.session.large_delivery import BodyDelivery, LargeDelivery
 from mqbroker.server.session.old_names import shown_name, with_old_address
 from mqclient.wire import packets as wire
 from mqclient.wire.hot import VERSION_NEW_ADDRESSING, to_old_layout
@@ -85,7 +85,7 @@ class ServerConsumer:
         self.created_ms = session.server.clock.wall_ms()
         self.sequential_id = session.server.store.next_id()
         self.unacknowledged: OrderedDict[int, Reference] = OrderedDict()
-        self.large: LargeDelivery | None = None
+        self.large: BodyDelivery | None = None
         self.forced: list[int] = []
         self._forcing = False
         self._search_due = False

@@ -40,6 +40,19 @@ class Receiver(Protocol):
         """The last chunk was written."""
 
 
+class BodyDelivery(Protocol):
+    """What a consumer is busy with until a large message has been sent; it is told of the end by ``large_finished``."""
+
+    @property
+    def message_id(self) -> int: ...
+
+    def advance(self) -> None:
+        """Go on as far as that is possible now."""
+
+    def abandon(self) -> None:
+        """The rest is not sent."""
+
+
 class LargeDelivery:
     """A large message on its way to a consumer.  The body is kept until the end, because the client may acknowledge before it has read
     all."""
@@ -57,6 +70,10 @@ class LargeDelivery:
         """The next chunk has been asked for, and has not been read yet."""
         if message.large is not None:
             message.large.hold()
+
+    @property
+    def message_id(self) -> int:
+        return self._message.message_id
 
     def advance(self) -> None:
         """Write as many chunks as the credits allow, and tell the consumer after the last one."""

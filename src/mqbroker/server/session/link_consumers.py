@@ -67,32 +67,81 @@ class LinkConsumer(ServerConsumer):
 
     def handle(self, reference: Reference) -> None:
         self._spend()
-        if reference.message.large is None and self.queue.definition.routing_type == MULTICAST and self._is_held(reference):
-            self.messages_delivered += 1
-            self.unacknowledged[reference.message.message_id] = reference
-            self.bytes_in_transit += reference.message.memory
-            packet = ReceiveHeld(self.consumer_id, reference.message.message_id, reference.delivery_count)
-            self.session.send(packet)
-        else:
-            super().handle(reference)
-
-    def _is_held(self, reference: Reference) -> bool:
-        """Does the other broker have the message already?"""
         message_id = reference.message.message_id
-        return any(message_id in other.unacknowledged for other in self._links.beside(self))
+        if self.queue.definition.routing_type != MULTICAST or not self.others_with(message_id):
+            super().handle(reference)
+            return
+        self.messages_delivered += 1
+        self.unacknowledged[message_id] = reference
+        self.bytes_in_transit += reference.message.memory
+        if reference.message.large is None:
+            self.refer(reference)
+        else:
+            self.ready = False
+            self.large = AwaitedDelivery(self, reference)
+            self.large.advance()
+
+    def refer(self, reference: Reference) -> None:
+        """Send the id: another consumer of the link has got the message."""
+        self.session.send(ReceiveHeld(self.consumer_id, reference.message.message_id, reference.delivery_count))
+
+    def others_with(self, message_id: int) -> list[LinkConsumer]:
+        """The other consumers of the link that the message is in delivery to."""
+        return [other for other in self._links.beside(self) if message_id in other.unacknowledged]
+
+    def is_busy_with(self, message_id: int) -> bool:
+        """Has the message not been sent as a whole yet?"""
+        return self.large is not None and self.large.message_id == message_id
+
+    def large_finished(self) -> None:
+        super().large_finished()
+        self._let_others_go_on()
+
+    def _let_others_go_on(self) -> None:
+        for other in () if self.session.closed else tuple(self._links.beside(self)):
+            if isinstance(other.large, AwaitedDelivery):
+                other.update_ready()
 
     def handle_first(self, reference: Reference, key: str) -> None:
         self._spend()
         super().handle_first(reference, key)
 
     def detach(self) -> list[Reference]:
+        references = super().detach()
+        self._let_others_go_on()
         self._links.gone(self)
-        return super().detach()
+        return references
 
     def _spend(self) -> None:
         self.allowed -= 1
         if self.allowed <= 0:
             self.ready = False
+
+
+class AwaitedDelivery:
+    """A large message that another consumer of the link is being sent: its id follows, or its body, if that one ends before."""
+
+    __slots__ = ("_consumer", "_reference")
+
+    def __init__(self, consumer: LinkConsumer, reference: Reference) -> None:
+        self._consumer = consumer
+        self._reference = reference
+
+    @property
+    def message_id(self) -> int:
+        return self._reference.message.message_id
+
+    def advance(self) -> None:
+        consumer, message_id = self._consumer, self.message_id
+        others = consumer.others_with(message_id)
+        if any(not other.is_busy_with(message_id) for other in others):
+            consumer.refer(self._reference)
+            consumer.large_finished()
+        elif all(isinstance(other.large, AwaitedDelivery) for other in others):
+            consumer.transmit(self._reference.message, self._reference.delivery_count)
+
+    def abandon(self) -> None:
+        """Nothing has been sent."""
 
 
 class LinkConsumers:
