@@ -31,8 +31,9 @@ NOT_RUN: dict[str, dict[str, str]] = {
         "PYTHONPATH=src:clients/mqclient/src:clients/mqspark/src:plugins python -m pytest tests/unit/messaging": THE_TESTS,
     },
     "database.md": {
-        "$ mqbroker data exp --jdbc-connection-url 'jdbc:postgresql://db.example/mq?user=mq&password=secret' --output exp.xml": "needs that server: "
-        "tests/integration/cli/data/test_round_trip.py",
+        "$ mqbroker data exp --jdbc-connection-url 'jdbc:postgresql://db.example/mq?user=mq&password=secret' --output exp.xml": (
+            "needs that server: tests/integration/cli/data/test_round_trip.py"
+        ),
         "imq.persist.store=jdbc": "a file of properties: tests/unit/config/imq/test_databases.py",
     },
     "getting-started.md": {
