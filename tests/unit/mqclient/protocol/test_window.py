@@ -57,6 +57,10 @@ class SendingTests(SynchronousTestCase):
         self.assertEqual(self.window.confirmed(0), 0)
         self.assertEqual(self.window.confirmed(99), 1)
         self.assertEqual(self.kept(), ([], 0, 0))
+        self.window.sent(b"d")
+        self.window.sent(b"e")
+        self.assertEqual(self.window.confirmed(3), 1)
+        self.assertEqual(self.kept(), ([b"e"], 1, 1))
 
     def test_frames_that_were_sent_together_are_kept_one_by_one(self) -> None:
         self.window.sent_many([b"d", b"e"], 2)

@@ -85,14 +85,16 @@ class ConfirmationWindow:
         return self.last_confirmed_command_id
 
     def confirmed(self, command_id: int) -> int:
-        """The peer has everything up to ``command_id``.  Returns how many frames were let go."""
+        """The peer has everything up to ``command_id``.  Returns how many frames were let go.
+
+        Nobody has what was not sent yet: a number beyond that stands for everything that was sent, and does not shift those that follow.
+        """
         count = command_id + 1 - self._first_cached
         dropped = 0
         while dropped < count and self._cache:
             self.cached_bytes -= len(self._cache.popleft())
             dropped += 1
-        if count > 0:
-            self._first_cached = command_id + 1
+        self._first_cached += dropped
         return dropped
 
     def unconfirmed(self) -> list[bytes]:

@@ -8,9 +8,13 @@ from mqclient.errors import (
     MQError,
     UnblockedError,
 )
+from mqclient.wire.frames import SESSION_CHANNEL
 from mqclient.wire.packets import (
     Acknowledge,
     CreateSession,
+    CreateSessionResponse,
+    PacketsConfirmed,
+    Ping,
     ReattachSession,
     ReattachSessionResponse,
     SessionSend,
@@ -19,10 +23,13 @@ from mqclient.wire.packets import (
 from tests.unit.mqclient.core.connection.test_reconnect import CHANNEL, FailoverTestCase
 from tests.unit.mqclient.core_support import message
 
+CHECK_MS = 2000
+"""Between two pings; shorter than the time of a call."""
+
 
 class ReattachTests(FailoverTestCase):
     def start(self, **settings: Any) -> None:
-        super().start(confirmation_window_size=100_000, **settings)
+        super().start(confirmation_window_size=100_000, client_failure_check_period=CHECK_MS, **settings)
         self.broker.reattaches = ReattachSessionResponse(-1, True)
 
     def test_unconfirmed_packets_are_sent_again_and_the_call_completes(self) -> None:
@@ -67,6 +74,21 @@ class ReattachTests(FailoverTestCase):
         self.world.advance(1.1)
         self.assertEqual([packet.name for packet in self.broker.got(ReattachSession)][-1], name)
         self.assertEqual(len(self.broker.got(SessionStart)), 1)
+
+    def test_packets_of_a_lost_session_are_not_confirmed_in_the_new_one(self) -> None:
+        """Its broker would take them for as many packets of its own, and send these again when the session is reattached later."""
+        self.start()
+        self.world.finish(self.session.queue_query("q"))
+        self.broker.reattaches = ReattachSessionResponse(-1, False)
+        self.broker.silent.add(CreateSession)
+        self.cut()
+        self.world.advance(1.1 * CHECK_MS / 1000)
+        self.assertTrue(self.broker.got(Ping))
+        self.assertEqual(self.broker.got(PacketsConfirmed), [])
+        self.broker.deliver(SESSION_CHANNEL, CreateSessionResponse(self.broker.version))
+        self.world.finish(self.session.queue_query("q"))
+        self.world.advance(1.1 * CHECK_MS / 1000)
+        self.assertEqual([packet.command_id for packet in self.broker.got(PacketsConfirmed)], [0])
 
     def test_packets_of_the_broker_that_were_seen_are_told(self) -> None:
         self.start()

@@ -67,8 +67,8 @@ class Restoration:
         session.channel.lock()
         protocol = session.channel.protocol
         answer = await connection.reattach_session(session.request.name, session.channel.protocol.id, protocol.last_confirmed, session)
-        session.channel.attach(connection.write_frame, connection.paused)
         if answer.reattached:
+            session.channel.attach(connection.write_frame, connection.paused)
             session.async_sends.confirmed(protocol.confirmed(answer.last_confirmed_command_id))
             session.channel.replay()
         else:
@@ -96,6 +96,8 @@ class Restoration:
         session.open_transaction.session_recreated()
         about_branch = session.branches.session_recreated()
         channel.restart(version)
+        # Not earlier: with the pings go confirmations, and one for the packets of the lost session would count for those of the new one.
+        channel.attach(connection.write_frame, connection.paused)
         session.async_sends.fail(unblocked("the message", None))
         if session.once is not None:
             session.once.session_recreated()
