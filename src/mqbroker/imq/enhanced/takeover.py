@@ -50,7 +50,10 @@ class Data(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Taken:
+    """``nodes`` are the node ids whose data came, also those of which nothing is left: their clients may have work that is not answered."""
+
     sessions: list[StoreSession]
+    nodes: list[str]
     temporary: dict[str, str]
 
 
@@ -146,16 +149,18 @@ class Takeover:
 
     async def _switch(self, me: Myself, seen: BrokerRow) -> _Taken:
         """The one transaction.  Where its answer is lost, the row says whether it was committed."""
-        before = {each.number for each in await self._desk.ask(self._sessions)}
+        before, nodes_before = await self._desk.ask(lambda connection: (self._sessions(connection), self._nodes(connection)))
+        numbers_before = {each.number for each in before}
 
         def switch(connection: Connection) -> _Taken:
             sessions = take(connection)
-            return _Taken(sessions, session.settings_of(connection, sessions, TEMPORARY))
+            nodes = sorted(self._nodes(connection) - nodes_before)
+            return _Taken(sessions, nodes, session.settings_of(connection, sessions, TEMPORARY))
 
         def take(connection: Connection) -> list[StoreSession]:
             row = self._table.row(connection, seen.broker)
             if row is not None and row.state is State.FAILOVER_COMPLETE and row.taker == me.broker:
-                return [each for each in self._sessions(connection) if each.number not in before]
+                return [each for each in self._sessions(connection) if each.number not in numbers_before]
             return self._table.switch(connection, me, seen.broker, self._data.session.owner)
 
         while not self._stopped:
@@ -183,6 +188,11 @@ class Takeover:
     def _sessions(self, connection: Connection) -> list[StoreSession]:
         return session.inherited(connection, self._data.session, self._me().broker)
 
+    def _nodes(self, connection: Connection) -> set[str]:
+        """The node ids whose data this broker has."""
+        me = self._me().broker
+        return {node_id for node_id, broker in self._table.owners(connection).items() if broker == me}
+
     async def _restore(self, me: Myself, seen: BrokerRow) -> None:
         try:
             await self._desk.ask(lambda connection: self._table.restore(connection, seen, me.broker))
@@ -197,9 +207,8 @@ class Takeover:
         if error is not None:
             text = "the messages of {broker} are this broker's, and could not be read: {error}; its next start tries again"
             log.critical(text, broker=seen.broker, error=error)
-        node_ids = [each.node_id for each in taken.sessions]
-        self._events.takeover_ends(seen, [] if error is not None else node_ids)
-        self._tell("takeoverComplete", seen.broker, node_ids)
+        self._events.takeover_ends(seen, [] if error is not None else taken.nodes)
+        self._tell("takeoverComplete", seen.broker, taken.nodes)
         log.info("{me} has taken over {broker}", me=self._me().broker, broker=seen.broker)
 
     # --- other members
