@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from mqbroker import __version__
 from mqbroker.imq.enhanced.desk import Desk
-from mqbroker.imq.enhanced.membership import ADMISSION, Membership, MemberStart, Outside
+from mqbroker.imq.enhanced.membership import ADMISSION, Membership
+from mqbroker.imq.enhanced.sides import MemberStart, Outside
 from mqbroker.storage.shared.brokers import Myself
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from mqbroker.config.model.home_cluster import HomeCluster
     from mqbroker.ha.shared_store.lease import Beat
     from mqbroker.imq.definitions.temporary import TemporaryDestinations
+    from mqbroker.imq.delivery.delivery import Delivery
     from mqbroker.imq.links.home_links import HomeLinks
     from mqbroker.imq.links.requests import Peers
     from mqbroker.messaging.ports import Clock, Recovered, Store
@@ -131,7 +133,7 @@ def show(gauges: Gauges, membership: Membership, store: Store) -> Callable[[], N
 
 
 class ActiveMember:
-    """An active broker, as its membership needs it (:class:`mqbroker.imq.enhanced.membership.ActiveSide`)."""
+    """An active broker, as its membership needs it (:class:`mqbroker.imq.enhanced.sides.ActiveSide`)."""
 
     def __init__(
         self,
@@ -141,11 +143,13 @@ class ActiveMember:
         connection: Callable[[], ClusterConnection],
         list_members: Callable[[Sequence[str]], object],
         temporary: TemporaryDestinations,
+        delivery: Callable[[], Delivery],
     ) -> None:
         self.node_id = server.node_id
         self.turn = server.turn
         self.peers = peers
-        self.data = ActiveData(server, temporary)
+        self.data = ActiveData(server, temporary, delivery)
+        self._delivery = delivery
         self.list_members = list_members
         self._server = server
         self._links = links
@@ -172,13 +176,21 @@ class ActiveMember:
     def has_clients(self) -> bool:
         return self._server.has_clients()
 
+    def has_transient_messages(self) -> bool:
+        queues = self._server.messaging.core.queues.values()
+        return any(queue.message_count > queue.durable_message_count for queue in queues if not queue.definition.internal)
+
+    def settle_branches(self) -> None:
+        self._delivery().coordination.decisions.look_everywhere()
+
 
 class ActiveData:
     """Store and messaging of an active broker (:class:`mqbroker.imq.enhanced.takeover.Data`)."""
 
-    def __init__(self, server: Server, temporary: TemporaryDestinations) -> None:
+    def __init__(self, server: Server, temporary: TemporaryDestinations, delivery: Callable[[], Delivery]) -> None:
         self._server = server
         self._temporary = temporary
+        self._delivery = delivery
 
     @property
     def _store(self) -> SqlStore:
@@ -193,6 +205,7 @@ class ActiveData:
         def read(recovered: Recovered | None, error: Exception | None) -> None:
             if recovered is not None:
                 self._server.messaging.adopt(recovered)
+                self._delivery().coordination.restore()
                 self._temporary.inherit(temporary)
             done(error)
 

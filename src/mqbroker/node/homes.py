@@ -19,6 +19,7 @@ from mqbroker.imq.administration.reloading import Reloading
 from mqbroker.imq.administration.resets import reset
 from mqbroker.imq.definitions.registrar import HomeRegistrar
 from mqbroker.imq.delivery.delivery import Delivery
+from mqbroker.imq.enhanced.taken import Taken
 from mqbroker.imq.links.agreement import Agreement
 from mqbroker.imq.links.home_links import HomeLinks
 from mqbroker.imq.links.link import HomeLoads
@@ -134,9 +135,11 @@ class Homes:
         self.membership = membership
         self._active = None
         if membership is not None:
-            self._active = ActiveMember(server, peers, self.links, connection, self._list_members, self.shared.temporary)
+            temporary = self.shared.temporary
+            self._active = ActiveMember(server, peers, self.links, connection, self._list_members, temporary, lambda: self.delivery)
             self._hidden.append(show(server.gauges, membership, server.store))
-        self.delivery = Delivery(server.messaging, self.links, server.node_id, runtime, settings, self.shared.lives)
+        taken = None if membership is None else Taken(lambda: membership.nodes, peers)
+        self.delivery = Delivery(server.messaging, self.links, server.node_id, runtime, settings, self.shared.lives, taken)
         self.loads = HomeLoads(self.links, lambda node_id: sum(1 for _ in self.delivery.remote_consumers(node_id)))
         coordination = self.delivery.coordination
         text = "Branches at other members whose outcome is not decided here, or is not known there"

@@ -7,6 +7,7 @@ from pathlib import Path
 from mqbroker.process.sqlite import SqliteDatabase
 from mqbroker.storage.shared.brokers import BrokerRow, BrokerTable, State
 from mqbroker.storage.sql.database import Database
+from mqbroker.storage.sql.schema import table
 from tests.integration.imq.members import Members, Processes
 
 
@@ -27,12 +28,24 @@ class EnhancedProcesses(Processes):
 
     def rows(self) -> dict[int, BrokerRow]:
         """The members by number, as the database has them."""
-        database = self._database or SqliteDatabase(str(Path(self.folder) / "mq.db"))
+        database = self._opened()
         connection = database.connect()
         try:
             return {int(row.broker[1:]): row for row in BrokerTable(database).rows(connection, "tests")}
         finally:
             connection.close()
+
+    def left(self) -> tuple[int, int]:
+        """Messages, and branches of transactions, in the database."""
+        connection = self._opened().connect()
+        try:
+            counts = [connection.rows(table(f"SELECT COUNT(*) FROM {{{name}}}"))[0][0] for name in ("message", "branch")]
+            return counts[0], counts[1]
+        finally:
+            connection.close()
+
+    def _opened(self) -> Database:
+        return self._database or SqliteDatabase(str(Path(self.folder) / "mq.db"))
 
     def state(self, number: int) -> State:
         return self.rows()[number].state

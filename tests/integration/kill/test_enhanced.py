@@ -66,6 +66,7 @@ class EnhancedKillTests(unittest.TestCase):
         verdict = ledger.verdict()
         self.assertTrue(verdict.good, f"{verdict}; replay with MQBROKER_SEED={seed}")
         self.assertGreater(verdict.sent, 50 * ROUNDS, "hardly any load")
+        self.until(lambda: members.left() == (0, 0), f"no message and no branch is left; replay with MQBROKER_SEED={seed}")
 
     def test_sqlite(self) -> None:
         self.rounds(EnhancedProcesses(3))

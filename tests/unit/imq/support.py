@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from mqbroker.cluster.links.outgoing import node_id_bytes
 from mqbroker.config.model.configuration import Configuration
 from mqbroker.config.model.home_cluster import HomeCluster
 from mqbroker.imq.delivery.delivery import Delivery
@@ -47,6 +48,18 @@ class Heard:
         answered(queue not in self.unheard)
 
 
+class Taken:
+    """What members have taken over from each other (:class:`mqbroker.imq.delivery.decisions.TakenOver`)."""
+
+    def __init__(self, cluster: Cluster, own: str) -> None:
+        self.nodes: set[str] = {own}
+        self._cluster = cluster
+
+    async def at(self, member: str, nodes: Collection[bytes]) -> Collection[bytes]:
+        broker = next(each for each in self._cluster.brokers.values() if each.store.node_id == member)
+        return {node_id_bytes(node) for node in broker.taken.nodes}.intersection(nodes)
+
+
 class Broker:
     """One member."""
 
@@ -61,7 +74,8 @@ class Broker:
         self.links = HomeLinks()
         self.runtime = _Runtime(cluster.clock, number)
         self.heard = Heard()
-        self.delivery = Delivery(self.world.messaging, self.links, self.store.node_id, self.runtime, settings, self.heard)
+        self.taken = Taken(cluster, self.store.node_id)
+        self.delivery = Delivery(self.world.messaging, self.links, self.store.node_id, self.runtime, settings, self.heard, self.taken)
         self.members: dict[int, HomeMember] = {}
         self.connections: dict[int, MemoryLink] = {}
 

@@ -86,12 +86,17 @@ class ActiveTests(SynchronousTestCase):
         world = World()
         anything: Any = SimpleNamespace(members={"node": None})
         links: Any = anything
-        active = ActiveMember(world.server, anything, links, lambda: anything, lambda places: None, anything)
+        looks: list[str] = []
+        decisions = SimpleNamespace(look_everywhere=lambda: looks.append("looked"))
+        delivery: Any = SimpleNamespace(coordination=SimpleNamespace(decisions=decisions))
+        active = ActiveMember(world.server, anything, links, lambda: anything, lambda places: None, anything, lambda: delivery)
         active.refuse_clients("wait")
         self.assertEqual(world.server.admission.reason, "wait")
         active.refuse_clients(None)
         self.assertIsNone(world.server.admission.reason)
         self.assertEqual((list(active.linked()), active.has_clients(), active.node_id), (["node"], False, world.server.node_id))
+        active.settle_branches()
+        self.assertEqual(looks, ["looked"])
 
     def test_what_the_store_has_taken_over_is_there_before_clients_may_come(self) -> None:
         order: list[Any] = []
@@ -99,16 +104,18 @@ class ActiveTests(SynchronousTestCase):
         waiting: list[Any] = []
         store = SimpleNamespace(inherit=lambda sessions, done: waiting.append(done))
         server: Any = SimpleNamespace(store=store, messaging=SimpleNamespace(adopt=lambda recovered: order.append("adopted")))
-        data = ActiveData(server, temporary)
+        coordination = SimpleNamespace(restore=lambda: order.append("restored"))
+        delivery: Any = SimpleNamespace(coordination=coordination)
+        data = ActiveData(server, temporary, lambda: delivery)
         session = StoreSession(1, "node", "owner", 2)
         data.inherit([session], {"t": "{}"}, order.append)
         self.assertEqual(order, [])
         waiting[0](Recovered(), None)
-        self.assertEqual((order, temporary.inherited), (["adopted", None], [{"t": "{}"}]))
+        self.assertEqual((order, temporary.inherited), (["adopted", "restored", None], [{"t": "{}"}]))
         error = ValueError("damaged")
         data.inherit([session], {}, order.append)
         waiting[1](None, error)
-        self.assertEqual(order[2:], [error])
+        self.assertEqual(order[3:], [error])
 
     def test_the_metrics(self) -> None:
         gauges, membership = Gauges(), PlayedMembership()

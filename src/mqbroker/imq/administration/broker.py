@@ -20,6 +20,7 @@ from mqbroker.imq.administration.pending import Pending
 from mqbroker.imq.administration.views import BROKER_DOWN, broker_groups, cluster_rows, enhanced_row, origin_rows
 from mqbroker.imq.enhanced.takeover import TakeoverError
 from mqbroker.server.management.registry import ManagementError, Operation, ServerResource, as_int, as_object, as_text
+from mqbroker.storage.shared.brokers import State
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,6 +40,9 @@ LEAVE_SECONDS = 0.5
 
 QUIESCED = "quiesced"
 """The kind of restriction under which a quiesced broker takes no clients."""
+
+SHUTDOWN = "shutdown"
+"""The kind of restriction under which a broker that is about to stop takes no clients."""
 
 
 class ClusterActions(Protocol):
@@ -120,7 +124,10 @@ class ImqBroker(ServerResource):
         """As OpenMQ calls it."""
         if self._stopping is not None:
             return "SHUTDOWN_STARTED"
-        return "QUIESCE_COMPLETE" if self.server.admission.restricts(QUIESCED) else "OPERATING"
+        if not self.server.admission.restricts(QUIESCED):
+            return "OPERATING"
+        membership = self._membership
+        return "QUIESCE_STARTED" if membership is not None and membership.state is State.QUIESCE_STARTED else "QUIESCE_COMPLETE"
 
     # --- views
 
@@ -206,7 +213,7 @@ class ImqBroker(ServerResource):
             self._membership.unquiesce()
 
     def shutdown(self, seconds: Any = 0, no_failover: Any = False) -> None:
-        """Stop in order, now or after ``seconds``; a further call sets another time.
+        """Stop in order, now or after ``seconds``, and take no new clients until then; a further call sets another time.
 
         In an enhanced cluster another member takes over, unless ``no_failover``; meanwhile this one takes over nobody.
         """
@@ -218,6 +225,7 @@ class ImqBroker(ServerResource):
         if self._membership is not None:
             self._membership.want_failover(not no_failover)
             self._membership.leave()
+        self.server.admission.restrict(SHUTDOWN, "the broker is about to stop")
         self._stopping = self.server.clock.call_later(max(delay, LEAVE_SECONDS), self._parts.stop)
 
     def restart(self) -> None:

@@ -17,7 +17,7 @@ from mqclient.protocol.topology import TopologyMember
 if TYPE_CHECKING:
     from mqbroker.config.imq.instance import ImqInstance
     from mqbroker.config.model.home_cluster import HomeCluster
-    from mqbroker.imq.enhanced.membership import Described
+    from mqbroker.imq.enhanced.sides import Described
     from mqbroker.messaging.queues.queue import Queue
     from mqbroker.server.server import Server
 

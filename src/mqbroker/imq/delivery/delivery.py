@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from mqbroker.cluster.links.outgoing import node_id_bytes
 from mqbroker.imq.delivery.contents import Contents
 from mqbroker.imq.delivery.coordination import Coordination
+from mqbroker.imq.delivery.decisions import NothingTaken, TakenOver
 from mqbroker.imq.delivery.home import Home, QueueLives, Runner
 from mqbroker.imq.delivery.remote_consumer import RemoteConsumer, by_consumer
 from mqbroker.imq.delivery.remote_queue import RemoteQueue
@@ -48,11 +49,19 @@ class _Confirming:
 class Delivery:
     """Implements :class:`~mqbroker.messaging.queues.elsewhere.Elsewhere`.
 
-    ``links`` tells of the members.  ``node_id`` is this broker's; ``lives`` knows what members have heard of.
+    ``links`` tells of the members.  ``node_id`` is this broker's; ``lives`` knows what members have heard of, and ``taken`` what was taken
+    over by whom, None where nothing is.
     """
 
     def __init__(
-        self, messaging: Messaging, links: HomeLinks, node_id: str, runner: Runner, settings: HomeCluster, lives: QueueLives
+        self,
+        messaging: Messaging,
+        links: HomeLinks,
+        node_id: str,
+        runner: Runner,
+        settings: HomeCluster,
+        lives: QueueLives,
+        taken: TakenOver | None = None,
     ) -> None:
         core = messaging.core
         self.homes: dict[str, Home] = {}
@@ -65,7 +74,9 @@ class Delivery:
         self._opening: dict[str, Home] = {}
         self._queues: dict[Queue, RemoteQueue] = {}
         self._timer: Cancellable | None = None
-        self.coordination = Coordination(core, messaging.branches, node_id_bytes(node_id), self.homes, runner)
+        self.coordination = Coordination(
+            core, messaging.branches, node_id_bytes(node_id), self.homes, runner, taken or NothingTaken(node_id)
+        )
         core.look_elsewhere(self)
         core.queue_deleted.subscribe(self._queue_deleted)
         links.linked.subscribe(self._linked)
@@ -108,7 +119,7 @@ class Delivery:
             return
         del self._opening[home.node_id]
         self.homes[home.node_id] = home
-        self.coordination.ask_in_doubt(home)
+        self.coordination.decisions.look_at(home)
         self._ask_again_later()
         for queue in self._queues.values():
             queue.linked(home.node_id)
@@ -130,8 +141,7 @@ class Delivery:
 
     def _ask_again(self) -> None:
         self._timer = None
-        for home in self.homes.values():
-            self.coordination.ask_in_doubt(home)
+        self.coordination.decisions.look_everywhere()
         if self.homes:
             self._ask_again_later()
 

@@ -3,30 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from mqbroker.imq.enhanced.clients import Clients, owner_of
-from mqbroker.imq.enhanced.desk import Desk
 from mqbroker.imq.enhanced.own_row import OwnRow
-from mqbroker.imq.enhanced.solitude import answers_again, is_alone
+from mqbroker.imq.enhanced.sides import ActiveSide, Described, MemberStart, Outside
+from mqbroker.imq.enhanced.solitude import Solitude, answers_again
 from mqbroker.imq.enhanced.stamping import Look, Stamping
-from mqbroker.imq.enhanced.takeover import Data, Takeover, TakeoverError
+from mqbroker.imq.enhanced.taken import Adopted
+from mqbroker.imq.enhanced.takeover import Takeover, TakeoverError
 from mqbroker.imq.enhanced.watch import Watch, WatchSettings
-from mqbroker.imq.links.requests import Peers
 from mqbroker.server.management.registry import ManagementError
 from mqbroker.storage.shared.brokers import BEING_TAKEN, RUNNING, BrokerRow, BrokerTable, Myself, State
 
 if TYPE_CHECKING:
     from mqbroker.config.model.home_cluster import EnhancedCluster
-    from mqbroker.ha.shared_store.lease import Beat
-    from mqbroker.messaging.ports import Clock
-    from mqbroker.messaging.turns.turn import Turn
-    from mqbroker.storage.sql.database import Connection, Database
+    from mqbroker.storage.sql.database import Connection
 
 ADMISSION = "takeover"
 """The kind under which new clients are not admitted during a takeover."""
@@ -35,67 +31,6 @@ PARTED_SECONDS = 60.0
 """At least so long there is no link to a member that somebody is about to take over, unless it is said that nothing came of it."""
 
 log = Logger(namespace="mqbroker.imq")
-
-
-class MemberStart(Protocol):
-    """A start of this broker (:class:`mqbroker.node.activation.Candidate`)."""
-
-    def granted(self) -> None: ...
-
-    def lost(self, reason: str) -> None: ...
-
-    def begin_again(self, ready: Deferred[None]) -> None:
-        """End at once, without answers, and seek to be active anew when ``ready`` has come."""
-
-
-class ActiveSide(Protocol):
-    """This broker while it is active, as its membership needs it.  All calls are made inside a turn."""
-
-    node_id: str
-    turn: Turn
-    peers: Peers
-    data: Data
-
-    def linked(self) -> Collection[str]:
-        """The node ids of the linked members."""
-
-    def list_members(self, places: Sequence[str]) -> None:
-        """The other members are at these places (host:port)."""
-
-    def leave_out(self, node_ids: Collection[str]) -> None:
-        """These members take over nobody now: clients are not told to go there."""
-
-    def part(self, node_id: str) -> None:
-        """End the link to a member, and make no other one until it announces itself anew."""
-
-    def join(self, node_id: str) -> None:
-        """The member is not to be parted any more."""
-
-    def refuse_clients(self, reason: str | None) -> None:
-        """Tell new clients to come again; None = take them."""
-
-    def has_clients(self) -> bool: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Outside:
-    """The outside world: the database, a thread for rare work, one for the stamps, and the way from it to the loop."""
-
-    database: Database
-    desk: Desk
-    beat: Beat
-    clock: Clock
-    call: Callable[[Callable[[], object]], object]
-    new_owner: Callable[[], str]
-
-
-@dataclass(frozen=True, slots=True)
-class Described:
-    """A member with the number of its messages, and how long ago it has stamped its row (ms)."""
-
-    row: BrokerRow
-    messages: int
-    age_ms: int
 
 
 class Membership:
@@ -117,10 +52,9 @@ class Membership:
         self._stamping = Stamping(outside.database, self.table, self._row, outside.beat, outside.clock, outside.call, self._looked)
         self._watch = self._new_watch()
         self._takeover: Takeover | None = None
-        self._clients = Clients()
-        self._failures = 0
-        """Looks in a row that the database did not answer."""
-        self._asking = False
+        self._adopted = Adopted()
+        self._clients = Clients(self._adopted.nodes)
+        self._solitude = Solitude(settings.failures, self._give_up_alone)
 
     def _new_watch(self) -> Watch:
         return Watch(self._myself.broker, WatchSettings(self.settings.monitor_interval, self.settings.monitor_threshold))
@@ -141,7 +75,7 @@ class Membership:
         mine = self._myself
         self._seeker = seeker
         self._watch = self._new_watch()
-        self._failures = 0
+        self._solitude = Solitude(self.settings.failures, self._give_up_alone)
         text = "{me} is a broker of the enhanced cluster {cluster}: one that fails is taken over within {seconds:g} s"
         log.info(text, me=mine.broker, cluster=mine.cluster, seconds=self.settings.detection_s)
         self._row.seek(Myself(mine.broker, mine.cluster, mine.url, mine.version, self._outside.new_owner(), folder))
@@ -161,22 +95,32 @@ class Membership:
             self._outside.database.end_writers,
         )
         self._row.operate(lambda: active.node_id)
-        self._clients = Clients()
-        self._clients.adopted.add(active.node_id)
-        self._outside.desk.ask(self._first_look).addCallbacks(self._begin, self._not_begun)
+        self._adopted = Adopted(active.node_id)
+        self._clients = Clients(self._adopted.nodes)
+        self._look_first(active)
+
+    def _look_first(self, active: ActiveSide) -> None:
+        if active is self._active:
+            asked = self._outside.desk.ask(self._first_look)
+            asked.addCallbacks(self._begin, self._not_begun, callbackArgs=(active,), errbackArgs=(active,))
 
     def _first_look(self, connection: Connection) -> Look:
         return self._stamping.look(connection, True)
 
-    def _begin(self, look: Look) -> None:
+    def _begin(self, look: Look, active: ActiveSide) -> None:
         """What this broker has at its start is there already."""
-        self._clients.adopted.update(node_id for node_id, broker in look.owners.items() if broker == self._myself.broker)
-        self.seen = look
-        if self._active is not None:
-            self._active.turn.run(self._list_members, self._active, look)
+        if active is self._active:
+            self.seen = look
+            active.turn.run(self._begin_active, active, look)
 
-    def _not_begun(self, failure: Failure) -> None:
+    def _begin_active(self, active: ActiveSide, look: Look) -> None:
+        self._adopted.begin([node_id for node_id, broker in look.owners.items() if broker == self._myself.broker])
+        self._list_members(active, look)
+        active.settle_branches()
+
+    def _not_begun(self, failure: Failure, active: ActiveSide) -> None:
         log.warn("the members are not known yet: {error}", error=failure.getErrorMessage())
+        self._clock.call_later(self.settings.monitor_interval, self._look_first, active)
 
     def detach(self) -> None:
         """This broker is not active any more."""
@@ -249,19 +193,19 @@ class Membership:
 
     def _looked_active(self, active: ActiveSide, found: Look | Exception) -> None:
         if not isinstance(found, Look):
-            self._unanswered(active, found)
+            rows = [] if self.seen is None else self.seen.rows
+            others = any(row.broker != self.me.broker and row.state in RUNNING for row in rows)
+            self._solitude.unanswered(found, active.peers, others)
             return
-        if self._failures:
-            log.info("the database answers again")
-        self._failures = 0
+        self._solitude.answered()
         self.seen = found
         if not found.own:
             self._row.lost()
             return
-        if self._row.state is State.QUIESCE_STARTED and not active.has_clients():
+        if self._row.state is State.QUIESCE_STARTED and not (active.has_clients() or active.has_transient_messages()):
             self._row.emptied()
         self._list_members(active, found)
-        if self._row.state is State.OPERATING:
+        if self._row.state is State.OPERATING and self._adopted.complete:
             for row in self._watch.tick(found.when, found.rows, active.linked()):
                 if self._takeover is not None and self._takeover.target is None:
                     self.take_over(row).addErrback(self._not_taken)
@@ -274,6 +218,8 @@ class Membership:
         """Take over the member whose row was seen so.  Fails with TakeoverError."""
         if self._takeover is None:
             raise TakeoverError("this broker is not active")
+        if not self._adopted.complete:
+            raise TakeoverError("this broker does not know yet what it has taken over before")
         return Deferred.fromCoroutine(self._takeover.take(row))
 
     def take_over_broker(self, broker: str) -> Deferred[None]:
@@ -308,26 +254,12 @@ class Membership:
 
     # --- without the database
 
-    def _unanswered(self, active: ActiveSide, error: Exception) -> None:
-        self._failures += 1
-        if self._failures == 1:
-            log.warn("the database does not answer: {error}", error=error)
-        if self._failures >= self.settings.failures and not self._asking:
-            self._asking = True
-            rows = [] if self.seen is None else self.seen.rows
-            others = any(row.broker != self.me.broker and row.state in RUNNING for row in rows)
-            Deferred.fromCoroutine(is_alone(active.peers, others)).addCallback(self._give_up_alone).addErrback(self._not_asked)
-
-    def _give_up_alone(self, alone: bool) -> None:
-        self._asking = False
-        if alone and self._failures >= self.settings.failures and self._active is not None:
+    def _give_up_alone(self) -> None:
+        if self._active is not None:
             self._stamping.stop()
             back = answers_again(self._outside.desk, self.table, self._clock, self.settings.monitor_interval)
-            self._end_activity(f"the database has not answered {self._failures} times, and this broker alone has lost it", back)
-
-    def _not_asked(self, failure: Failure) -> None:
-        self._asking = False
-        log.failure("other members could not be asked for the database", failure=failure)
+            failures = self._solitude.failures
+            self._end_activity(f"the database has not answered {failures} times, and this broker alone has lost it", back)
 
     @property
     def stamp_age_s(self) -> float:
@@ -337,7 +269,7 @@ class Membership:
     @property
     def problem(self) -> str | None:
         """Why clients can be served only in part, in one line."""
-        return None if not self._failures else "the database does not answer"
+        return None if not self._solitude.failures else "the database does not answer"
 
     # --- takeovers
 
@@ -359,8 +291,9 @@ class Membership:
         self.takeovers += 1
         active = self._active
         if active is not None:
-            self._clients.adopted.update(node_ids)
+            self._adopted.nodes.update(node_ids)
             active.refuse_clients(None)
+            active.settle_branches()
 
     # --- clients
 
@@ -375,7 +308,12 @@ class Membership:
 
     def has(self, node_id: str) -> bool:
         """Are the data of this node here?"""
-        return node_id in self._clients.adopted
+        return node_id in self._adopted.nodes
+
+    @property
+    def nodes(self) -> Collection[str]:
+        """The node ids whose data are here."""
+        return self._adopted.nodes
 
     # --- other members ask
 
@@ -387,6 +325,7 @@ class Membership:
             "takeoverAbort": self.answer_abort,
             "takeoverComplete": self.answer_complete,
             "databaseAnswers": self.answer_database,
+            "hasDataOf": self.answer_data,
         }
 
     def answer_pending(self, broker: Any, node_id: Any, taker: Any) -> None:
@@ -413,10 +352,18 @@ class Membership:
 
     def answer_complete(self, broker: Any, node_ids: Any) -> None:
         """Other members learn it from the database, too; a broker that was taken over learns it here first."""
-        if broker == self.me.broker and self._active is not None and self._active.node_id in node_ids:
+        active = self._active
+        if active is None:
+            return
+        if broker != self.me.broker:
+            active.settle_branches()
+        elif active.node_id in node_ids:
             self._row.lost()
+
+    def answer_data(self, nodes: Any) -> Deferred[list[str]]:
+        return self._adopted.answer(nodes)
 
     def answer_database(self) -> bool:
         if self._active is None:
             raise ManagementError("this broker is not active")
-        return self._failures == 0
+        return self._solitude.failures == 0

@@ -90,7 +90,7 @@ class OwnRow:
         self._machine.unquiesce()
 
     def emptied(self) -> None:
-        """There is no client any more."""
+        """There is no client any more, and no message that a stop would lose."""
         self._machine.emptied()
 
     def leave(self) -> None:

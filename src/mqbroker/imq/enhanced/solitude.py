@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from twisted.internet.defer import Deferred
+from twisted.logger import Logger
+from twisted.python.failure import Failure
 
 from mqclient.errors import MQError
 
@@ -13,6 +16,45 @@ if TYPE_CHECKING:
     from mqbroker.imq.links.requests import Peers
     from mqbroker.messaging.ports import Clock
     from mqbroker.storage.shared.brokers import BrokerTable
+
+log = Logger(namespace="mqbroker.imq")
+
+
+class Solitude:
+    """Counts the looks at the database that have failed in a row; from ``limit`` on the other members are asked.
+
+    ``alone`` is called when another one has the database, or when none can be asked although there are others.
+    """
+
+    def __init__(self, limit: int, alone: Callable[[], object]) -> None:
+        self.failures = 0
+        self._limit = limit
+        self._alone = alone
+        self._asking = False
+
+    def answered(self) -> None:
+        """The database has answered."""
+        if self.failures:
+            log.info("the database answers again")
+        self.failures = 0
+
+    def unanswered(self, error: Exception, peers: Peers, others: bool) -> None:
+        """The database has not answered; ``others``: there are members that run, as far as it has said."""
+        self.failures += 1
+        if self.failures == 1:
+            log.warn("the database does not answer: {error}", error=error)
+        if self.failures >= self._limit and not self._asking:
+            self._asking = True
+            Deferred.fromCoroutine(is_alone(peers, others)).addCallback(self._asked).addErrback(self._not_asked)
+
+    def _asked(self, alone: bool) -> None:
+        self._asking = False
+        if alone and self.failures >= self._limit:
+            self._alone()
+
+    def _not_asked(self, failure: Failure) -> None:
+        self._asking = False
+        log.failure("other members could not be asked for the database", failure=failure)
 
 
 async def is_alone(peers: Peers, others: bool) -> bool:

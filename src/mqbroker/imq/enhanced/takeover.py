@@ -50,10 +50,10 @@ class Data(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Taken:
-    """``node_ids`` also has the nodes of which nothing is left: their clients come, too."""
+    """``nodes`` are the node ids whose data came, also those of which nothing is left: their clients may have work that is not answered."""
 
     sessions: list[StoreSession]
-    node_ids: list[str]
+    nodes: list[str]
     temporary: dict[str, str]
 
 
@@ -149,17 +149,18 @@ class Takeover:
 
     async def _switch(self, me: Myself, seen: BrokerRow) -> _Taken:
         """The one transaction.  Where its answer is lost, the row says whether it was committed."""
-        nodes_before, before = await self._desk.ask(lambda connection: (self._nodes(connection), self._sessions(connection)))
+        before, nodes_before = await self._desk.ask(lambda connection: (self._sessions(connection), self._nodes(connection)))
+        numbers_before = {each.number for each in before}
 
         def switch(connection: Connection) -> _Taken:
             sessions = take(connection)
-            node_ids = [each for each in self._nodes(connection) if each not in nodes_before]
-            return _Taken(sessions, node_ids, session.settings_of(connection, sessions, TEMPORARY))
+            nodes = sorted(self._nodes(connection) - nodes_before)
+            return _Taken(sessions, nodes, session.settings_of(connection, sessions, TEMPORARY))
 
         def take(connection: Connection) -> list[StoreSession]:
             row = self._table.row(connection, seen.broker)
             if row is not None and row.state is State.FAILOVER_COMPLETE and row.taker == me.broker:
-                return [each for each in self._sessions(connection) if each not in before]
+                return [each for each in self._sessions(connection) if each.number not in numbers_before]
             return self._table.switch(connection, me, seen.broker, self._data.session.owner)
 
         while not self._stopped:
@@ -184,11 +185,13 @@ class Takeover:
             if ended:
                 log.warn("the transactions that hold up the takeover of {broker} are ended", broker=seen.broker)
 
-    def _nodes(self, connection: Connection) -> list[str]:
-        return [node_id for node_id, broker in self._table.owners(connection).items() if broker == self._me().broker]
-
     def _sessions(self, connection: Connection) -> list[StoreSession]:
         return session.inherited(connection, self._data.session, self._me().broker)
+
+    def _nodes(self, connection: Connection) -> set[str]:
+        """The node ids whose data this broker has."""
+        me = self._me().broker
+        return {node_id for node_id, broker in self._table.owners(connection).items() if broker == me}
 
     async def _restore(self, me: Myself, seen: BrokerRow) -> None:
         try:
@@ -204,8 +207,8 @@ class Takeover:
         if error is not None:
             text = "the messages of {broker} are this broker's, and could not be read: {error}; its next start tries again"
             log.critical(text, broker=seen.broker, error=error)
-        self._events.takeover_ends(seen, [] if error is not None else taken.node_ids)
-        self._tell("takeoverComplete", seen.broker, taken.node_ids)
+        self._events.takeover_ends(seen, [] if error is not None else taken.nodes)
+        self._tell("takeoverComplete", seen.broker, taken.nodes)
         log.info("{me} has taken over {broker}", me=self._me().broker, broker=seen.broker)
 
     # --- other members

@@ -27,6 +27,7 @@ PARAMETERS: Mapping[str, int] = {
     "takeoverAbort": 2,
     "takeoverComplete": 2,
     "databaseAnswers": 0,
+    "hasDataOf": 1,
 }
 """The operations by the number of their parameters; ``docs/imq-record.md`` describes them."""
 

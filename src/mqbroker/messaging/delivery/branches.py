@@ -111,8 +111,8 @@ class Branches:
         """The branches that end with their owner."""
         self._decided: dict[Xid, BranchRecord] = {}
         """Branches that management has committed or rolled back, until their transaction manager forgets them."""
-        self.coordinated: list[BranchRecord] = []
-        """From the start of the broker: branches at other brokers whose outcome depends on this one."""
+        self._coordinated: list[BranchRecord] = []
+        """Stored by an earlier process or another broker: branches at other brokers whose outcome depends on this one."""
         self._timer: Cancellable | None = None
 
     # --- work
@@ -239,6 +239,11 @@ class Branches:
         decided = self.decided(BranchState.COMMITTED) + self.decided(BranchState.ROLLED_BACK)
         return [*(branch.xid for branch in self.prepared()), *(record.xid for record in decided)]
 
+    def take_coordinated(self) -> list[BranchRecord]:
+        """What was restored since the last call of branches at other brokers, whose outcome depends on this one."""
+        found, self._coordinated = self._coordinated, []
+        return found
+
     # --- for management
 
     @property
@@ -334,7 +339,7 @@ class Branches:
         for entry in recovered.branches:
             record = entry.record
             if record.xid.format_id == COORDINATED_FORMAT:
-                self.coordinated.append(record)
+                self._coordinated.append(record)
             elif record.xid in self._open or record.xid in self._decided:
                 text = f"another broker had a branch of the same xid, which waits until this one has ended: {xid_text(record.xid)}"
                 self._core.report("AMQ222909", text)

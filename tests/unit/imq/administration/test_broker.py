@@ -9,7 +9,7 @@ from twisted.internet.defer import Deferred, fail, succeed
 from twisted.python.failure import Failure
 
 from mqbroker.imq.administration.broker import LEAVE_SECONDS
-from mqbroker.imq.enhanced.membership import Described
+from mqbroker.imq.enhanced.sides import Described
 from mqbroker.imq.enhanced.takeover import TakeoverError
 from mqbroker.messaging.turns.undecided import Undecided
 from mqbroker.storage.shared.brokers import BrokerRow, State
@@ -74,6 +74,7 @@ class BrokerTests(ImqCase):
 
     def test_a_shutdown_may_be_put_off_and_moved(self) -> None:
         self.ask("shutdown", 60)
+        self.assertEqual(self.world.server.admission.reason, "the broker is about to stop")
         self.ask("shutdown", "5")
         self.world.clock.advance(5)
         self.world.clock.advance(100)

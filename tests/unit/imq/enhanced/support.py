@@ -9,7 +9,8 @@ from twisted.internet.defer import Deferred, fail, succeed
 
 from mqbroker.config.model.home_cluster import EnhancedCluster
 from mqbroker.imq.enhanced.desk import Desk
-from mqbroker.imq.enhanced.membership import Membership, Outside
+from mqbroker.imq.enhanced.membership import Membership
+from mqbroker.imq.enhanced.sides import Outside
 from mqbroker.messaging.event import Event
 from mqbroker.messaging.turns.turn import Turn
 from mqbroker.storage.shared.brokers import BrokerRow, BrokerTable, Myself
@@ -155,7 +156,9 @@ class FakeActive:
         self.parted: list[str] = []
         self.left_out: list[str] = []
         self.refusal: str | None = None
-        self.clients = False
+        self.clients = self.transient = False
+        self.settled = 0
+        """How often branches were looked for."""
 
     def linked(self) -> Collection[str]:
         return self.peers.by_id.keys()
@@ -180,6 +183,12 @@ class FakeActive:
     def has_clients(self) -> bool:
         return self.clients
 
+    def has_transient_messages(self) -> bool:
+        return self.transient
+
+    def settle_branches(self) -> None:
+        self.settled += 1
+
 
 class Member:
     """A process of one member: a seeker, which becomes active as soon as it is granted."""
@@ -189,6 +198,8 @@ class Member:
         self.cluster = cluster
         self.number = number
         self.down = False
+        self.away_at_start = False
+        """Is the database away as soon as the member is active?"""
         self.granted_times = 0
         self.refusals: list[str] = []
         self.begun_again = 0
@@ -219,6 +230,7 @@ class Member:
         node_id = session.node_id_of(cluster.connection, self.name) or cluster.new_node_id(self.number)
         own = session.take(cluster.connection, node_id, owner, self.name)
         self.active = FakeActive(cluster.clock, own)
+        self.database.away = self.away_at_start
         self.active.turn.run(self.membership.attach, self.active)
 
     def lost(self, reason: str) -> None:
@@ -266,7 +278,7 @@ class Cluster:
 
     def new_node_id(self, number: int) -> str:
         self._nodes += 1
-        return f"node{number}-{self._nodes}"
+        return f"{number:08x}-0000-0000-0000-{self._nodes:012x}"
 
     def add(self, number: int) -> Member:
         """A member that is active, and linked with all others."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from mqbroker.imq.enhanced.takeover import TakeoverError
 from mqbroker.server.management.registry import ManagementError
 from mqbroker.storage.shared.brokers import State
 from tests.unit.imq.enhanced.support import Cluster, Member
@@ -113,6 +114,27 @@ class MembershipTests(SynchronousTestCase):
         self.assertEqual({self.state(each) for each in members}, {(State.OPERATING, "")})
         self.assertIsNone(self.one.membership.problem)
 
+    def test_a_member_asks_what_it_has_until_the_database_says_it(self) -> None:
+        four = self.cluster.members["b4"] = Member(self.cluster, 4)
+        four.away_at_start = True
+        four.start()
+        own = four.active.node_id.replace("-", "")
+        answer = four.membership.answers["hasDataOf"]([own])
+        self.assertNoResult(answer)
+        with self.assertRaisesRegex(TakeoverError, "does not know yet"):
+            four.membership.take_over(self.cluster.row("b1"))
+        self.assertEqual(four.active.settled, 0)
+        four.database.away = False
+        self.cluster.pass_time(2)
+        self.assertEqual((self.successResultOf(answer), four.active.settled), ([own], 1))
+
+    def test_branches_are_looked_for_where_data_have_come(self) -> None:
+        before = [each.active.settled for each in (self.two, self.three)]
+        self.one.kill()
+        self.cluster.pass_time(8)
+        self.assertEqual([each.active.settled for each in (self.two, self.three)], [number + 1 for number in before])
+        self.assertEqual(self.two.membership.nodes, {self.one.active.node_id, self.two.active.node_id})
+
     def test_a_stop_in_order_is_no_failure(self) -> None:
         self.one.stop()
         self.cluster.pass_time(20)
@@ -127,11 +149,14 @@ class MembershipTests(SynchronousTestCase):
         self.assertEqual(self.state(self.one), (State.FAILOVER_COMPLETE, "b2"))
 
     def test_a_quiesced_member_watches_nobody_and_says_when_its_clients_are_gone(self) -> None:
-        self.two.active.clients = True
+        self.two.active.clients = self.two.active.transient = True
         self.two.membership.quiesce()
         self.cluster.pass_time(2)
         self.assertEqual(self.state(self.two), (State.QUIESCE_STARTED, ""))
         self.two.active.clients = False
+        self.cluster.pass_time(2)
+        self.assertEqual(self.state(self.two), (State.QUIESCE_STARTED, ""), "messages would be lost")
+        self.two.active.transient = False
         self.cluster.pass_time(2)
         self.assertEqual(self.state(self.two), (State.QUIESCE_COMPLETED, ""))
         self.assertEqual(self.one.active.left_out, [self.two.active.node_id])

@@ -6,7 +6,8 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.imq.enhanced.takeover import TakeoverError
 from mqbroker.storage.shared.brokers import State
-from mqbroker.storage.sql.database import DatabaseError, transaction
+from mqbroker.storage.sql.database import DatabaseError
+from mqbroker.storage.sql.schema import table
 from tests.unit.imq.enhanced.support import Cluster, Member
 
 
@@ -33,6 +34,18 @@ class TakeoverTests(SynchronousTestCase):
         self.assertTrue(self.two.membership.has(node_id))
         self.assertFalse(self.three.membership.has(node_id))
         self.assertIsNone(self.two.active.refusal)
+
+    def test_clients_of_a_node_of_which_nothing_is_left_go_on_at_the_taker_of_its_taker(self) -> None:
+        """Once they were served nowhere any more, with what they had not been answered."""
+        node_id = self.one.active.node_id
+        self.one.kill()
+        self.cluster.pass_time(8)
+        self.cluster.connection.run(table("DELETE FROM {session} WHERE node_id = ?"), (node_id,))
+        self.two.kill()
+        self.cluster.pass_time(8)
+        self.assertEqual(self.state(self.two), (State.FAILOVER_COMPLETE, "b3"))
+        self.assertTrue(self.three.membership.serves(node_id))
+        self.assertTrue(self.three.membership.has(node_id))
 
     def test_a_taker_that_dies_in_the_middle_is_followed_by_the_next(self) -> None:
         nodes = {self.one.active.node_id, self.two.active.node_id}
@@ -86,17 +99,6 @@ class TakeoverTests(SynchronousTestCase):
         [(sessions, _)] = self.two.active.data.waiting
         self.assertEqual([each.node_id for each in sessions], [node_id])
 
-    def test_clients_of_a_node_of_which_nothing_is_left_go_on_at_the_next_taker(self) -> None:
-        node_id = self.one.active.node_id
-        self.one.kill()
-        self.cluster.pass_time(8)
-        with transaction(self.cluster.connection):
-            self.cluster.connection.run("DELETE FROM mqbroker_session WHERE node_id = ?", (node_id,))
-        self.two.kill()
-        self.cluster.pass_time(8)
-        self.assertTrue(self.three.membership.has(node_id))
-        self.assertTrue(self.three.membership.serves(node_id))
-
     def test_a_client_of_a_node_that_the_database_does_not_know_waits_for_the_next_look(self) -> None:
         self.assertFalse(self.two.membership.serves("of a store that was reset"))
         self.cluster.pass_time(2)
@@ -110,6 +112,8 @@ class TakeoverTests(SynchronousTestCase):
         self.one.kill()
         self.assertFalse(self.three.membership.serves(node_id), "not while its broker is lost and nobody has its data")
         self.cluster.pass_time(6)
+        self.assertFalse(self.three.membership.serves(node_id), "it may find the taker")
+        self.cluster.pass_time(16)
         self.assertTrue(self.three.membership.serves(node_id), "the taker is linked")
 
     def test_a_client_of_a_member_that_was_there_for_a_moment_only_waits_for_its_data(self) -> None:

@@ -11,7 +11,7 @@ from tests.unit.imq.net import ONE, TWO, Net, three
 class SharedTests(SynchronousTestCase):
     def test_every_operation_is_answered(self) -> None:
         _, one, _, _ = three()
-        others = {"reload", "matchProperties", "takeoverPending", "takeoverAbort", "takeoverComplete", "databaseAnswers"}
+        others = {"reload", "matchProperties", "takeoverPending", "takeoverAbort", "takeoverComplete", "databaseAnswers", "hasDataOf"}
         self.assertEqual(set(one.shared.operations._answers), set(PARAMETERS) - others)
         self.assertEqual(one.shared.master, ONE)
         self.assertIsNone(Net(master=None).add(TWO).shared.master)
