@@ -135,7 +135,7 @@ class Homes:
         self._active = None
         if membership is not None:
             self._active = ActiveMember(server, peers, self.links, connection, self._list_members, self.shared.temporary)
-            self._hidden.append(show(server.gauges, membership, server.store))
+            self._hidden.append(show(server.gauges, membership))
         self.delivery = Delivery(server.messaging, self.links, server.node_id, runtime, settings, self.shared.lives)
         self.loads = HomeLoads(self.links, lambda node_id: sum(1 for _ in self.delivery.remote_consumers(node_id)))
         coordination = self.delivery.coordination
