@@ -16,7 +16,7 @@ from mqbroker.node.messaging import messaging_of
 from mqbroker.node.others import Others
 from mqbroker.node.parts import Listeners, Parts
 from mqbroker.node.security import security_of
-from mqbroker.node.stores import data_directory, written_folders
+from mqbroker.node.stores import data_directory, show_database, written_folders
 from mqbroker.server.bridge_port import KEPT_BRIDGE_KIND
 from mqbroker.server.management.registry import Registry
 from mqbroker.server.security.audit import AuditLog
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from mqbroker.node.retirement import Retirement
     from mqbroker.server.management.service import ManagementService
     from mqbroker.server.session_state import SessionState
+    from mqbroker.storage.sql.connections import Outage
 
 log = Logger(namespace="mqbroker")
 
@@ -99,6 +100,9 @@ class ActiveBroker:
         except BaseException:
             self.messaging.stop()
             raise
+        self._outage: Outage | None = None
+        if parts.database is not None and configuration.persistence_enabled:
+            self._outage = show_database(self.server.gauges, store)
         self._are_open = ways_in is not None
         self.listeners = ways_in or parts.make_listeners(self.server)
         self.registry = Registry()
@@ -173,6 +177,10 @@ class ActiveBroker:
     def disk_usage(self) -> float:
         """The used part of the disk of the journal, 0 to 1."""
         return self._parts.disk_usage(str(data_directory(self.settings) or self.settings.base))
+
+    def problem(self) -> str | None:
+        """Why clients can be served not at all or only in part, in one line; None when they can."""
+        return self.server.problem() or (None if self._outage is None else self._outage.problem())
 
     # --- start
 

@@ -119,14 +119,11 @@ def _call(function: Callable[..., object], *args: Any) -> None:
     function(*args)
 
 
-def show(gauges: Gauges, membership: Membership, store: Store) -> Callable[[], None]:
+def show(gauges: Gauges, membership: Membership) -> Callable[[], None]:
     """Show the metrics of a member.  Returns the function that removes them."""
-    own: SqlStore = store  # type: ignore[assignment]
     return gauges.register_all(
         {},
         ("imq.stamp.age", "Seconds since this broker has stamped its row in the database", lambda: membership.stamp_age_s),
-        ("imq.store.epoch", "How often the data of this broker have got an owner", lambda: own.session.epoch),
-        ("imq.store.backlog", "Batches that the database does not have yet", lambda: own.backlog),
         ("imq.takeovers", "Brokers that this one has taken over", lambda: membership.takeovers),
         ("imq.takeovers.failed", "Takeovers that came to nothing", lambda: membership.takeovers_failed),
     )

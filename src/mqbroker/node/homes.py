@@ -137,7 +137,7 @@ class Homes:
         if membership is not None:
             temporary = self.shared.temporary
             self._active = ActiveMember(server, peers, self.links, connection, self._list_members, temporary, lambda: self.delivery)
-            self._hidden.append(show(server.gauges, membership, server.store))
+            self._hidden.append(show(server.gauges, membership))
         taken = None if membership is None else Taken(lambda: membership.nodes, peers)
         self.delivery = Delivery(server.messaging, self.links, server.node_id, runtime, settings, self.shared.lives, taken)
         self.loads = HomeLoads(self.links, lambda node_id: sum(1 for _ in self.delivery.remote_consumers(node_id)))

@@ -106,7 +106,7 @@ class BrokerLife:
         if self.state != active.name:
             reason = self._isolated or ("it asks the places of the network check" if self._asks_network else self._parts.activation.state)
             return self.live() or " ".join(filter(None, ("the broker is", self.state, reason and f"({reason})")))
-        return self.live() or self.active.server.problem()
+        return self.live() or self.active.problem()
 
     def figures(self) -> MetricsSource:
         from mqbroker.server.observation.figures import BrokerFigures, PassiveFigures

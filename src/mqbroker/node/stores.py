@@ -15,7 +15,10 @@ from mqbroker.storage.files.filestore import FileStore
 from mqbroker.storage.settings import StoreSettings
 
 if TYPE_CHECKING:
+    from mqbroker.server.observation.gauges import Gauges
+    from mqbroker.storage.sql.connections import Outage
     from mqbroker.storage.sql.database import Database
+    from mqbroker.storage.sql.sqlstore import SqlStore
 
 
 def make_store(settings: BrokerSettings, parts: Parts, new_writer: Callable[[], DiskWriter], failed: Callable[[str], object]) -> Store:
@@ -56,6 +59,20 @@ def _database_store(
         failed = parts.activation.watch_store(lambda: store, claim, failed)
     store = SqlStore(database, parts.file_system, bodies, writer, new_writer(), parts.clock, parts.entropy, claim, failed, broker_id)
     return store
+
+
+def show_database(gauges: Gauges, store: Store) -> Outage:
+    """Show the metrics of a store that is in a database.  Returns what knows whether that answers."""
+    own: SqlStore = store  # type: ignore[assignment]
+    outage = own.outage
+    gauges.register_all(
+        {},
+        ("store.connected", "1 while the database of the messages answers, else 0", lambda: int(outage.seconds() is None)),
+        ("store.away", "Seconds for which the database of the messages has not answered; 0 while it does", lambda: outage.seconds() or 0),
+        ("store.backlog", "Batches of work that the database does not have yet", lambda: own.backlog),
+        ("store.epoch", "How often the data of this broker have got an owner", lambda: own.session.epoch),
+    )
+    return outage
 
 
 def store_settings(settings: BrokerSettings) -> StoreSettings:

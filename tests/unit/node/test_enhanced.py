@@ -119,11 +119,10 @@ class ActiveTests(SynchronousTestCase):
 
     def test_the_metrics(self) -> None:
         gauges, membership = Gauges(), PlayedMembership()
-        store: Any = SimpleNamespace(session=StoreSession(1, "n", "o", 4), backlog=7)
-        hide = show(gauges, membership, store)  # type: ignore[arg-type]
+        hide = show(gauges, membership)  # type: ignore[arg-type]
         self.assertEqual(
             {each.name: each.read() for each in gauges},
-            {"imq.stamp.age": 2.5, "imq.store.epoch": 4, "imq.store.backlog": 7, "imq.takeovers": 3, "imq.takeovers.failed": 1},
+            {"imq.stamp.age": 2.5, "imq.takeovers": 3, "imq.takeovers.failed": 1},
         )
         hide()
         self.assertEqual(list(gauges), [])

@@ -106,7 +106,7 @@ class RenewedLease:
         self._beat = beat
         self._lock = lock
         self._lost = lost
-        self._renewing = Connections(database)
+        self._renewing = Connections(database, monotonic)
         self._machine = make_lease(LeaseData(self))
         self._until = 0.0
         """The lease lasts so long at least, by the own clock."""

@@ -14,7 +14,7 @@ from mqbroker.ha.shared_store.place import HeldUpError
 from mqbroker.storage.errors import FencedError
 from mqbroker.storage.sql import schema, session
 from mqbroker.storage.sql.connections import Connections
-from mqbroker.storage.sql.database import Connection, Database, DatabaseAwayError, DatabaseError, transaction
+from mqbroker.storage.sql.database import Connection, Database, DatabaseAwayError, DatabaseError, missed_at_start, transaction
 from mqbroker.storage.sql.schema import BACKUP_LEASE, PRIMARY_LEASE, SESSIONS, table
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class RowLocks:
         self._clock = parts.clock
         self._terms = terms
         self._time_difference = time_difference
-        self._connections = Connections(database)
+        self._connections = Connections(database, parts.clock.monotonic)
         self._row = LeaseRow(database, PRIMARY_LEASE, holder, expiration_ms)
         self._next = LeaseRow(database, BACKUP_LEASE, holder, expiration_ms)
         self._queued_at: float | None = None
@@ -84,7 +84,7 @@ class RowLocks:
         try:
             self._use(self._prepare)
         except HeldUpError as error:
-            raise DatabaseError(str(error)) from error
+            raise missed_at_start(error) from error
 
     def _prepare(self, connection: Connection) -> None:
         schema.prepare(self._database, connection)

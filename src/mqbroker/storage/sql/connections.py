@@ -5,61 +5,134 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
+from mqbroker.storage.disk.diskwriter import DiskWriter
 from mqbroker.storage.sql.database import Connection, Database, DatabaseAwayError
 
 T = TypeVar("T")
 
+LOOK_PAUSE = 1.0
+"""Seconds between two looks for the database, at least."""
+
+
+class _Line:
+    """One of the connections: made when it is first wanted, and again after it was dropped.
+
+    ``away_since`` is when the database was first missed here, on the clock ``now``; None while it answers.
+    """
+
+    def __init__(self, database: Database, now: Callable[[], float]) -> None:
+        self.away_since: float | None = None
+        self._database = database
+        self._now = now
+        self._connection: Connection | None = None
+
+    def get(self) -> Connection:
+        if self._connection is None:
+            self._connection = self._database.connect()
+        return self._connection
+
+    def use(self, use: Callable[[Connection], T]) -> T:
+        try:
+            result = use(self.get())
+        except DatabaseAwayError:
+            self.close()
+            if self.away_since is None:
+                self.away_since = self._now()
+            raise
+        self.away_since = None
+        return result
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
 
 class Connections:
-    """Connections are made when they are first wanted, and again after they were dropped."""
+    """``now`` is the monotonic clock, which every thread may read."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
-        self._start: Connection | None = None
-        self._writing: Connection | None = None
-        self._reading: Connection | None = None
+    def __init__(self, database: Database, now: Callable[[], float]) -> None:
+        self._start = _Line(database, now)
+        self._writing = _Line(database, now)
+        self._reading = _Line(database, now)
+
+    @property
+    def away_since(self) -> float | None:
+        """When the database was first missed by who writes or reads; None while it answers both, as far as it was asked."""
+        return min((since for since in (self._writing.away_since, self._reading.away_since) if since is not None), default=None)
 
     def at_start(self) -> Connection:
         """For the loop's thread: at the start, and for the rare moments when it has to wait."""
-        if self._start is None:
-            self._start = self._database.connect()
-        return self._start
+        return self._start.get()
 
     def write(self, use: Callable[[Connection], T]) -> T:
         """What ``use`` returns for the connection that writes.  Raises what it raises; a lost connection is not used again."""
-        if self._writing is None:
-            self._writing = self._database.connect()
-        try:
-            return use(self._writing)
-        except DatabaseAwayError:
-            self._writing.close()
-            self._writing = None
-            raise
+        return self._writing.use(use)
 
     def read(self, use: Callable[[Connection], T]) -> T:
         """As :meth:`write`, for the connection that reads."""
-        if self._reading is None:
-            self._reading = self._database.connect()
-        try:
-            return use(self._reading)
-        except DatabaseAwayError:
-            self.close_reading()
-            raise
+        return self._reading.use(use)
 
     def close_reading(self) -> None:
-        if self._reading is not None:
-            self._reading.close()
-            self._reading = None
+        self._reading.close()
 
     def close_start(self) -> None:
         """Close that of the start: nobody may want it for long, and one that is idle is lost unseen."""
-        if self._start is not None:
-            self._start.close()
-            self._start = None
+        self._start.close()
 
     def close(self) -> None:
         """Close those of the start and of writing."""
-        self.close_start()
-        if self._writing is not None:
-            self._writing.close()
-            self._writing = None
+        self._start.close()
+        self._writing.close()
+
+
+class Outage:
+    """Whether the database answers, for those who watch the broker.
+
+    ``name`` is that of the database, ``reading`` the thread that reads, ``now`` the monotonic clock, and ``backlog`` tells how many batches
+    of work the database does not have yet.  Nothing asks a database for which there is no work; so whoever wants to know makes the thread
+    look, at most each LOOK_PAUSE, and the next answer is that of the look.
+    """
+
+    def __init__(
+        self, name: str, connections: Connections, reading: DiskWriter, now: Callable[[], float], backlog: Callable[[], int]
+    ) -> None:
+        self._name = name
+        self._connections = connections
+        self._reading = reading
+        self._now = now
+        self._backlog = backlog
+        self._open = False
+        self._looking = False
+        self._next_look = 0.0
+
+    def open(self) -> None:
+        """The thread may be used."""
+        self._open = True
+
+    def close(self) -> None:
+        """It may be used no more."""
+        self._open = False
+
+    def seconds(self) -> float | None:
+        """For how long the database has not answered; None while it does."""
+        now = self._now()
+        if self._open and not self._looking and now >= self._next_look:
+            self._looking, self._next_look = True, now + LOOK_PAUSE
+            self._reading.submit([self._look], self._looked)
+        since = self._connections.away_since
+        return None if since is None else max(0.0, now - since)
+
+    def problem(self) -> str | None:
+        """Why durable work waits, in one line; None while it does not."""
+        seconds = self.seconds()
+        if seconds is None:
+            return None
+        return f"the database {self._name} has not answered for {seconds:.0f} s; {self._backlog()} batches of work wait for it"
+
+    def _look(self) -> None:
+        """A step of the reading thread."""
+        self._connections.read(lambda connection: connection.rows("SELECT 1"))
+
+    def _looked(self, error: Exception | None) -> None:
+        self._looking = False

@@ -19,6 +19,11 @@ class DatabaseError(StorageError):
     """The database refuses; trying again does not help."""
 
 
+def missed_at_start(error: Exception) -> DatabaseError:
+    """What ends a start for which the database was away."""
+    return DatabaseError(f"a start needs the database, which does not answer: {error}")
+
+
 class Connection(Protocol):
     """One connection.  All methods block, and raise DatabaseAwayError and DatabaseError; ``?`` stands for a parameter."""
 

@@ -21,8 +21,8 @@ from mqbroker.storage.sql import schema, session
 from mqbroker.storage.sql.adoption import read_sessions
 from mqbroker.storage.sql.batch import SqlBatch
 from mqbroker.storage.sql.bodies import SqlBodies, SqlLargeBody
-from mqbroker.storage.sql.connections import Connections
-from mqbroker.storage.sql.database import Connection, Database, DatabaseAwayError, DatabaseError, transaction
+from mqbroker.storage.sql.connections import Connections, Outage
+from mqbroker.storage.sql.database import Connection, Database, DatabaseAwayError, missed_at_start, transaction
 from mqbroker.storage.sql.inheritance import own_state
 from mqbroker.storage.sql.inheriting import Done, Inheriting
 from mqbroker.storage.sql.pager import SqlPager
@@ -76,7 +76,8 @@ class SqlStore(Tickets):
         self._clock = clock
         self._entropy = entropy
         self._make_directory = partial(file_system.make_directory, bodies_directory)
-        self._connections = Connections(database)
+        self._connections = Connections(database, clock.monotonic)
+        self.outage = Outage(database.name, self._connections, reading, clock.monotonic, lambda: self.backlog)
         self.pager: SqlPager | None = (pager := SqlPager(self.next_id, self._hand_over))
         self._bodies = SqlBodies(
             file_system,
@@ -126,7 +127,7 @@ class SqlStore(Tickets):
             self._connections.close_start()  # a backup may wait for long before it loads
         except DatabaseAwayError as error:
             self._release()
-            raise DatabaseError(str(error)) from error
+            raise missed_at_start(error) from error
         except BaseException:
             self._release()
             raise
@@ -149,7 +150,7 @@ class SqlStore(Tickets):
             return recovered
         except DatabaseAwayError as error:
             self._release()
-            raise DatabaseError(str(error)) from error
+            raise missed_at_start(error) from error
         except BaseException:
             self._release()
             raise
@@ -178,6 +179,7 @@ class SqlStore(Tickets):
         self._inheriting.set_aside(state.damaged)
         self._claim.activated()
         self._loaded = True
+        self.outage.open()
         if pager.removing:
             self._schedule()
         self._log.info("messages are kept in the database {name}, in epoch {epoch}", name=self._database.name, epoch=own.epoch)
@@ -404,6 +406,7 @@ class SqlStore(Tickets):
 
     def close(self) -> None:
         super().close()
+        self.outage.close()
         self._bodies.close()
         self._inheriting.close()
         if self._reads is not None:

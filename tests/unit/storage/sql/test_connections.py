@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from unittest import TestCase
 
-from mqbroker.storage.sql.connections import Connections
+from mqbroker.storage.sql.connections import LOOK_PAUSE, Connections, Outage
 from mqbroker.storage.sql.database import Connection, DatabaseAwayError, DatabaseError
+from tests.support.diskwriter import SimulatedDiskWriter
 from tests.unit.storage.sql.support import SqlRig
 
 
@@ -20,7 +22,8 @@ class ConnectionsTests(TestCase):
             return self.made[-1]
 
         rig.database.connect = counting  # type: ignore[method-assign]
-        self.connections = Connections(rig.database)
+        self.now = 5.0
+        self.connections = Connections(rig.database, lambda: self.now)
         self.addCleanup(self.connections.close)
         self.addCleanup(self.connections.close_reading)
 
@@ -49,3 +52,45 @@ class ConnectionsTests(TestCase):
     @staticmethod
     def _lose(connection: Connection) -> None:
         raise DatabaseAwayError("cut")
+
+    def lose(self, *uses: Callable[[Callable[[Connection], object]], object]) -> None:
+        for use in uses:
+            with self.assertRaises(DatabaseAwayError):
+                use(self._lose)
+
+    @staticmethod
+    def look(connection: Connection) -> object:
+        return connection.rows("SELECT 1")
+
+    def test_since_when_the_database_is_away(self) -> None:
+        writing, reading = self.connections.write, self.connections.read
+        self.assertIsNone(self.connections.away_since)
+        self.lose(writing)
+        self.now = 7.0
+        self.lose(reading, writing)
+        self.assertEqual(self.connections.away_since, 5.0)
+        writing(self.look)
+        self.assertEqual(self.connections.away_since, 7.0)
+        reading(self.look)
+        self.assertIsNone(self.connections.away_since)
+
+    def test_who_wants_to_know_makes_the_thread_look(self) -> None:
+        thread = SimulatedDiskWriter()
+        outage = Outage("db", self.connections, thread, lambda: self.now, lambda: 3)
+        self.assertEqual((outage.problem(), thread.waiting), (None, 0))
+        outage.open()
+        self.lose(self.connections.read)
+        self.now = 9.0
+        for _ in range(2):
+            self.assertEqual(outage.problem(), "the database db has not answered for 4 s; 3 batches of work wait for it")
+            self.assertEqual(thread.waiting, 1)
+        thread.run()
+        for _ in range(2):
+            self.assertEqual((outage.seconds(), thread.waiting), (None, 0))
+        self.now += LOOK_PAUSE
+        outage.seconds()
+        self.assertEqual(thread.waiting, 1)
+        outage.close()
+        thread.run()
+        self.now += LOOK_PAUSE
+        self.assertEqual((outage.seconds(), thread.waiting), (None, 0))

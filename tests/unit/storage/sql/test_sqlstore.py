@@ -164,7 +164,7 @@ class SqlStoreTests(TestCase):
                 raise DatabaseAwayError("nobody answers")
 
         self.rig.database = Away()  # type: ignore[assignment]
-        with self.assertRaisesRegex(StorageError, "nobody answers"):
+        with self.assertRaisesRegex(StorageError, "a start needs the database, which does not answer: nobody answers"):
             self.rig.make().open()
         self.rig.database = database
         self.rig.start()
