@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +14,7 @@ from mqbroker.config.model.database import DatabaseStoreConfiguration
 from mqbroker.storage.errors import StorageError
 
 if TYPE_CHECKING:
-    from mqbroker.storage.sql.contents import Contents
+    from mqbroker.storage.sql.contents import Contents, FoundSession
     from mqbroker.storage.sql.database import Database
 
 _FOLDERS = ("data", "journal", "bindings", "large_messages", "paging")
@@ -22,10 +22,14 @@ _FOLDERS = ("data", "journal", "bindings", "large_messages", "paging")
 
 @dataclass(frozen=True, slots=True)
 class DataBase:
-    """A database, and the folder of the locks of the instance that it belongs to; None where only the database was named."""
+    """A database, and the folder of the locks of the instance that it belongs to; None where only the database was named.
+
+    ``broker_id`` is that of the instance, '' where it has none.
+    """
 
     database: Database
     lock_directory: Path | None
+    broker_id: str = ""
 
 
 def chosen_database(options: dict[str, Any]) -> DataBase | None:
@@ -44,8 +48,8 @@ def chosen_database(options: dict[str, Any]) -> DataBase | None:
         base = Path().absolute() if instance is None else instance.absolute()
         configuration = read_configuration(broker, None if instance is None else base)
         if configuration.database_store is not None:
-            lock = configuration.node_manager_lock_directory or configuration.journal_directory
-            return DataBase(_make(configuration.database_store, base), Path(lock))
+            lock, home = configuration.node_manager_lock_directory or configuration.journal_directory, configuration.home_cluster
+            return DataBase(_make(configuration.database_store, base), Path(lock), "" if home is None else home.broker_id or "")
     if options["jdbc"]:
         raise BadUsage("--jdbc needs --jdbc-connection-url, or a broker.xml with a database-store")
     return None
@@ -78,14 +82,25 @@ def contents_of(chosen: DataBase, ignore_lock: bool) -> Iterator[Contents]:
 
     try:
         with _locked(chosen, ignore_lock) as own_node, snapshot(chosen.database) as (connection, sessions):
-            if len(sessions) != 1 and own_node not in sessions:
-                nodes = ", ".join(sessions) or "none"
-                raise CommandError(f"{chosen.database.name} has the data of these nodes: {nodes}; give the --instance of one of them")
-            node_id = own_node if own_node in sessions else next(iter(sessions))
-            assert node_id is not None
-            yield Contents(chosen.database, connection, sessions[node_id], node_id)
+            yield Contents(chosen.database, connection, _of_broker(chosen, sessions, own_node))
     except (StorageError, OSError) as error:
         raise CommandError(str(error)) from error
+
+
+def _of_broker(chosen: DataBase, sessions: Sequence[FoundSession], own_node: str | None) -> Sequence[FoundSession]:
+    """The sessions of the instance's broker, or of the only one that there is."""
+    name, broker = chosen.database.name, chosen.broker_id
+    if not broker:
+        found = [each for each in sessions if each.current]
+        own = next((each for each in found if each.node_id == own_node), found[0] if len(found) == 1 else None)
+        if own is None:
+            nodes = ", ".join(each.node_id for each in found) or "none"
+            raise CommandError(f"{name} has the data of these nodes: {nodes}; give the --instance of one of them")
+        broker = own.broker
+    mine = [each for each in sessions if each.broker == broker]
+    if not mine:
+        raise CommandError(f"{name} has no data of the broker {broker}")
+    return mine
 
 
 @contextmanager

@@ -86,9 +86,10 @@ def find_folders(
 
 
 def read_configuration(file: Path | None, instance: Path | None) -> Configuration:
-    """The broker.xml ``file``, or that of the instance, with whole paths of folders.  Raises CommandError."""
+    """The broker.xml ``file``, or that of the instance with its properties, with whole paths of folders.  Raises CommandError."""
     import os
 
+    from mqbroker.config.imq.files import PROPERTIES_FILE
     from mqbroker.config.instance.instance import read_instance, resolve_paths
     from mqbroker.config.parse import ConfigurationError, load_configuration
 
@@ -96,7 +97,11 @@ def read_configuration(file: Path | None, instance: Path | None) -> Configuratio
         return Path(path).read_bytes()
 
     try:
-        if file is None:
+        if file is None and instance is not None and (instance / PROPERTIES_FILE).exists():
+            from mqbroker.settings import settings_from_instance
+
+            configuration = settings_from_instance(instance, (), os.environ).configuration
+        elif file is None:
             configuration = read_instance(str(instance), read, os.environ).load(read).configuration
         else:
             configuration = load_configuration(str(file), read, os.environ).configuration

@@ -43,15 +43,18 @@ def print_journals(folders: DataFolders, out: TextIO, *, safe: bool, bindings: b
 
 def print_rows(contents: Contents, out: TextIO, *, safe: bool, bindings: bool, journal: bool) -> None:
     """As :func:`print_journals`, of a database: what counts after a start, in the words of the records that a journal would have."""
+    sessions = f"session {contents.session}"
+    if contents.inherited:
+        sessions += f", and what was inherited: {', '.join(map(str, contents.inherited))}"
     defined = [*contents.addresses(), *contents.queues(), *contents.settings()]
     out.write(f"Server's ID={contents.node_id.replace('-', '')}\n")
     if bindings:
-        out.write(f"\nB I N D I N G S\nDatabase: {contents.name} (session {contents.session})\n")
+        out.write(f"\nB I N D I N G S\nDatabase: {contents.name} ({sessions})\n")
         for binding in defined:
             out.write(f"{describe(binding, safe)}\n")
     if not journal:
         return
-    out.write(f"\nM E S S A G E S\nDatabase: {contents.name} (session {contents.session})\n")
+    out.write(f"\nM E S S A G E S\nDatabase: {contents.name} ({sessions})\n")
     branches = contents.branches()
     for branch in branches:
         out.write(f"{describe(branch, safe)}\n")

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import replace
 from pathlib import Path
 
 from mqbroker.cli.data import database
+from mqbroker.cli.imq.instance_files import imq_instance_files
+from mqbroker.cli.start.create import write_instance
+from mqbroker.cli.status import CommandError
 from mqbroker.messaging.message.message import Message
 from mqbroker.messaging.ports import AddressRecord, BranchRecord, BranchState, QueueRecord
 from mqbroker.process.localfs import LocalFileSystem
@@ -205,6 +209,29 @@ class ChoiceTests(DatabaseCase):
         (self.data / "locks").mkdir()
         NodeLock(LocalFileSystem(), str(self.data / "locks")).write_node_id(self.rig.store.node_id)
         self.assertEqual(set(self.bodies("--broker", str(self.broker_xml()))), {10, 11, 12, 13})
+
+    def test_the_broker_of_the_instance_is_taken_with_what_it_has_inherited(self) -> None:
+        self.change("UPDATE mqbroker_session SET broker = 'b1', current = 0, taken = 1")
+        self.change("INSERT INTO mqbroker_session VALUES (99, '00000000-0000-0000-0000-000000000099', 'b1', 1, 0, '', 0, 0)")
+        self.change("INSERT INTO mqbroker_session VALUES (98, 'other', 'b2', 1, 0, '', 0, 0)")
+        chosen = database.DataBase(self.rig.database, None, "b1")
+        with database.contents_of(chosen, False) as contents:
+            self.assertEqual(([row.place for row in contents.messages()], contents.session), ([10, 11, 12, 13], 99))
+        with self.assertRaisesRegex(CommandError, "no data of the broker b3"), database.contents_of(replace(chosen, broker_id="b3"), False):
+            self.fail("there is nothing")
+        self.change("DELETE FROM mqbroker_session WHERE session = 98")
+        self.assertEqual(set(self.bodies(*self.place)), {10, 11, 12, 13})
+        self.assertIn("(session 99, and what was inherited: ", self.command("print").out)
+
+    def test_an_instance_of_open_message_queue(self) -> None:
+        folder = Path(self.mktemp())
+        write_instance(folder, "data", imq_instance_files(folder, "python", lambda: bytes(32)))
+        self.change("UPDATE mqbroker_session SET broker = 'b1'")
+        self.change("INSERT INTO mqbroker_session VALUES (98, 'other', 'b2', 1, 0, '', 0, 0)")
+        with (folder / "props" / "config.properties").open("a") as properties:
+            properties.write("\nimq.persist.store=jdbc\nimq.brokerid=b1\nimq.persist.jdbc.dbVendor=sqlite\n")
+            properties.write(f"imq.persist.jdbc.sqlite.opendburl={self.place[1]}\n")
+        self.assertEqual(set(self.bodies("--instance", str(folder))), {10, 11, 12, 13})
 
     def test_one_state_is_read_while_a_broker_writes(self) -> None:
         chosen = database.DataBase(self.rig.database, None)
