@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from tests.integration.brokers import Broker
 from tests.integration.cluster.nodes import ReservedPort
 from tests.integration.ha.following_clients import FollowingClients
-from tests.integration.ha.pair import CONFIGURATION
+from tests.integration.ha.pair import CONFIGURATION, FOLDERS
 from tests.integration.ha.processes import ProcessesCase
 from tests.integration.ha.replicated_pair import COPIED
 
-HEAD = CONFIGURATION.partition("<ha-policy>")[0]
+HEAD = CONFIGURATION.partition("<ha-policy>")[0].replace("{store}", FOLDERS)
 """Name, folders and password, as pairs have them."""
 TAIL = """<acceptors><acceptor name="artemis">tcp://127.0.0.1:{port}?protocols=CORE</acceptor></acceptors>
 <connectors>{connectors}</connectors>
