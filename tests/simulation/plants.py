@@ -416,6 +416,35 @@ LOCK_PLANTS = {
 }
 """Those of pairs with a lock manager."""
 
+COLOCATED_PLANTS = {
+    "": None,
+    "lost-host-not-replaced": Plant(
+        "mqbroker.ha.colocated.requesting:HostSearch._stay",
+        "self._pause.end()",
+        "pass",
+        ("nobody hosts the backup of",),
+    ),
+    "ended-backup-not-told": Plant(
+        "mqbroker.ha.colocated.hosting:Hosting._end",
+        "if asker is not None and not asker.closed:",
+        "if False:",
+        ("nobody hosts the backup of",),
+    ),
+    "kept-copies-forgotten": Plant(
+        "mqbroker.colocation:Colocation._find_kept",
+        "if self._settings.configuration.replication is None:",
+        "if True:",
+        ("are active",),
+    ),
+    "waiting-backup-forgotten": Plant(
+        "mqbroker.cluster.membership.topology:ClusterTopology._backed_up",
+        "if waiting.node_id == member.node_id and",
+        "if False and",
+        ("knows of no backup", "does not get its place back"),
+    ),
+}
+"""Those of brokers that host each other's backups."""
+
 NETWORK_PLANTS = {
     "": None,
     "silence-taken-for-an-answer": Plant(
@@ -501,6 +530,7 @@ RUN_PLANTS = {
     **HA_PLANTS,
     **PAIR_PLANTS,
     **LOCK_PLANTS,
+    **COLOCATED_PLANTS,
     **NETWORK_PLANTS,
     **HOME_PLANTS,
 }
