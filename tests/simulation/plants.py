@@ -423,24 +423,21 @@ COLOCATED_PLANTS = {
         "self._pause.end()",
         "pass",
         ("nobody hosts the backup of",),
-    ),
-    "ended-backup-not-told": Plant(
-        "mqbroker.ha.colocated.hosting:Hosting._end",
-        "if asker is not None and not asker.closed:",
-        "if False:",
-        ("nobody hosts the backup of",),
+        seeds=(5,),
     ),
     "kept-copies-forgotten": Plant(
         "mqbroker.colocation:Colocation._find_kept",
         "if self._settings.configuration.replication is None:",
         "if True:",
         ("are active",),
+        seeds=(26,),
     ),
     "waiting-backup-forgotten": Plant(
         "mqbroker.cluster.membership.topology:ClusterTopology._backed_up",
         "if waiting.node_id == member.node_id and",
         "if False and",
         ("knows of no backup", "does not get its place back"),
+        seeds=(64,),
     ),
 }
 """Those of brokers that host each other's backups."""
