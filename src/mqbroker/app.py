@@ -181,7 +181,8 @@ class Broker:
         def make_broker(settings: BrokerSettings, failed: Callable[[str], object], stop_wanted: Callable[[], object]) -> Broker:
             return Broker(settings, self._reactor, failed, stop_wanted)
 
-        return Colocation(self.settings, self.clock, self._make_runtime, self._defer_to_thread, make_broker, self.accept_in_process)
+        files = LocalFileSystem()
+        return Colocation(self.settings, self.clock, files, self._make_runtime, self._defer_to_thread, make_broker, self.accept_in_process)
 
     def _network_watch(self) -> NetworkWatch | None:
         """Raises :class:`StartError`."""
@@ -294,6 +295,8 @@ class Broker:
             for remark in start_warnings(self.settings):
                 log.warn("{text}", text=remark)
         self._life.start()
+        if self._colocation is not None:
+            self._colocation.begun()
 
     @property
     def state(self) -> str:

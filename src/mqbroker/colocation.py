@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from twisted.internet.defer import Deferred
@@ -18,7 +17,6 @@ from mqbroker.ha.colocated.hosting import Hosting
 from mqbroker.ha.colocated.requesting import HostSearch
 from mqbroker.node.parts import StartError
 from mqbroker.node.presence import open_side
-from mqbroker.process.localfs import LocalFileSystem
 from mqbroker.server.cluster_port import ColocatedFigures
 from mqbroker.storage.errors import StorageError
 from mqclient.wire.packets import BackupRequest
@@ -28,6 +26,7 @@ if TYPE_CHECKING:
     from mqbroker.ha.replication.backup import ClusterSide
     from mqbroker.messaging.ports import Clock
     from mqbroker.server.server import Server
+    from mqbroker.storage.disk.filesystem import FileSystem
     from mqclient.core.runtime import Runtime
 
 PLACES_MAX = 1000
@@ -66,6 +65,7 @@ class Colocation:
         self,
         settings: BrokerSettings,
         clock: Clock,
+        file_system: FileSystem,
         make_runtime: Callable[[], Runtime],
         defer_to_thread: Callable[..., Deferred[Any]],
         make_broker: Callable[[BrokerSettings, Callable[[str], object], Callable[[], object]], ProcessBroker],
@@ -79,7 +79,7 @@ class Colocation:
         self._defer_to_thread = defer_to_thread
         self._make_broker = make_broker
         self._accept = accept
-        self._file_system = LocalFileSystem()
+        self._file_system = file_system
         self._hosting = Hosting(self._policy, self, clock)
         self._brokers: list[ProcessBroker] = []
         self._in_process: int | None = None
@@ -92,6 +92,20 @@ class Colocation:
         return ColocatedFigures(None if self._search is None else self._search.host, self._hosting.figures)
 
     # --- life
+
+    def begun(self) -> None:
+        """The own broker has begun to start: host again what may be the newest copy of its node, or what its primary waits for.
+
+        That cannot wait until the own broker is active: after an outage of all its proof may depend on the nodes of such copies.
+        """
+        configuration, scale_down = self._settings.configuration, self._policy.scale_down
+        if configuration.replication is None or not (scale_down is None or scale_down.names_target):
+            return  # with a shared store only the primary waits; and a target that is the own broker has to be there
+        self._hosting.open()
+        folder = self._path(configuration.node_manager_lock_directory or configuration.journal_directory)
+        kept = self._defer_to_thread(lambda: self._find_kept(node_in(self._file_system, folder)))
+        kept.addCallback(self._hosting.resume)
+        kept.addErrback(lambda failure: log.failure("this broker does not know yet which backups it has hosted", failure))
 
     def activated(self, server: Server) -> None:
         """The own broker is active: it hosts backups from now on, and has its own one hosted."""
@@ -188,7 +202,7 @@ class Colocation:
                 return [number]
             if kept is None:
                 found.append(number)
-                if not Path(self._replica_journal(number)).exists():
+                if not self._file_system.exists(self._replica_journal(number)):
                     break  # nothing was ever hosted here, nor behind it
         return found
 
@@ -203,13 +217,13 @@ class Colocation:
             log.warn("the place of the hosted backup {number} is left alone: {error}", number=number, error=error)
             return UNREADABLE
 
-    def _find_kept(self, own: str) -> list[Hosted]:
+    def _find_kept(self, own: str | None) -> list[Hosted]:
         """The places of complete copies of other nodes; a shared store needs none."""
         found: list[Hosted] = []
         if self._settings.configuration.replication is None:
             return found
         for number in range(1, PLACES_MAX + 1):
-            if not Path(self._replica_journal(number)).exists():
+            if not self._file_system.exists(self._replica_journal(number)):
                 break
             kept = self._kept(number)
             if kept not in (None, UNREADABLE, own, *(each.node_id for each in found)):

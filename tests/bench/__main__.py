@@ -15,6 +15,7 @@ from tests.bench import brokers, ha, homes, once, report, spark
 from tests.bench.amounts import Sizes
 from tests.bench.before import cost_table
 from tests.bench.ha_rows import PREFIX as HA_PREFIX
+from tests.bench.ha_rows import ZOOKEEPER_PREFIX
 from tests.bench.homes_rows import PREFIX as HOMES_PREFIX
 from tests.bench.once import PREFIX as ONCE_PREFIX
 from tests.bench.plots import write_pictures
@@ -55,6 +56,7 @@ def parsed(arguments: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--spark", action="store_true", help="only the rows of Spark's source and sink; they join the kept results")
     parser.add_argument("--ha", action="store_true", help="only the rows of high availability; they join the kept results")
+    parser.add_argument("--zookeeper", action="store_true", help="of these rows only those with ZooKeeper; they join the kept results")
     parser.add_argument("--imq", action="store_true", help="only the rows of home brokers; they join the kept results")
     parser.add_argument("--once", action="store_true", help="only the rows of exactlyOnce; they join the kept results")
     parser.add_argument("--messages", type=int, default=MESSAGES_TEN_MILLION, help="how many --ten-million puts (default %(default)s)")
@@ -136,6 +138,10 @@ def with_ha(earlier: Results, rounds: int, sizes: ha.Sizes) -> Results:
     return with_rows(earlier, HA_PREFIX, rounds, lambda folder, rounds, note: ha.measure(folder, rounds, sizes, note))
 
 
+def with_zookeeper(earlier: Results, rounds: int) -> Results:
+    return with_rows(earlier, ZOOKEEPER_PREFIX, rounds, ha.measure_zookeeper)
+
+
 def with_homes(earlier: Results, rounds: int, sizes: homes.Sizes) -> Results:
     return with_rows(earlier, HOMES_PREFIX, rounds, lambda folder, rounds, note: homes.measure(rounds, sizes, note))
 
@@ -149,7 +155,7 @@ def main(arguments: Sequence[str]) -> int:
     command = " ".join(["python -m tests.bench", *arguments])
     if options.source is not None:
         results = load_results(options.source)
-    elif options.ten_million or options.spark or options.ha or options.imq or options.once:
+    elif options.ten_million or options.spark or options.ha or options.zookeeper or options.imq or options.once:
         empty = Results(machine(), command, {"rounds": 0, "seconds": 0, "warm_load": 0, "warm_broker": 0}, [])
         kept = () if options.quick else (options.results, PUBLISHED)
         results = next((load_results(path) for path in kept if path.exists()), empty)
@@ -159,6 +165,8 @@ def main(arguments: Sequence[str]) -> int:
             results = with_spark(results, 1 if options.quick else options.rounds, spark.QUICK if options.quick else spark.Sizes())
         if options.ha:
             results = with_ha(results, 1 if options.quick else options.rounds, ha.QUICK if options.quick else ha.Sizes())
+        if options.zookeeper:
+            results = with_zookeeper(results, 1 if options.quick else options.rounds)
         if options.imq:
             results = with_homes(results, 1 if options.quick else options.rounds, homes.QUICK if options.quick else homes.Sizes())
         if options.once:

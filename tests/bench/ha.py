@@ -12,12 +12,13 @@ from typing import Any
 from tests.bench.amounts import move
 from tests.bench.brokers import NAMES, as_installed, start_peer, usage
 from tests.bench.following import longest_gap
-from tests.bench.ha_rows import ALONE, BLOCKING, COPY, FLOW, KILL, MILLION, SILENT
+from tests.bench.ha_rows import ALONE, BLOCKING, COPY, FLOW, KILL, KILL_ZOOKEEPER, MILLION, SILENT, STOP_ZOOKEEPER
 from tests.bench.load_program import LoadProgram, load_of
 from tests.bench.results import Run, figures_of
 from tests.bench.runner import FAILURES
 from tests.interop.artemis import ArtemisBroker
 from tests.interop.ha.pairs import BACKUP, PRIMARY, READY, REPLICATION, SHARED_STORE, Pair
+from tests.interop.ha.zookeeper import Ensemble
 from tests.interop.instance import NOTHING, Additions
 from tests.interop.mqbroker_process import MqbrokerProcess
 from tests.interop.peers import Peer
@@ -29,6 +30,8 @@ SIZE = 1024
 COPIED_SIZE = 10_240
 """Bytes of a message of the store that is copied."""
 TAKE_OVER_ROUNDS = 2
+SESSION_MS = 4000
+"""Of the brokers at ZooKeeper."""
 WARM_FOLLOWING = 2
 SENDERS = 4
 """One may wait for an answer that was lost with the broker."""
@@ -107,8 +110,17 @@ def follow(program: LoadProgram, url: str, act: Callable[[], None]) -> dict[str,
 def take_over(program: LoadProgram, pair: Pair) -> dict[str, float]:
     """From the death of the active broker until a client that follows gets the next message."""
 
+    return _taken_over(program, pair, pair[PRIMARY].kill)
+
+
+def hand_over(program: LoadProgram, pair: Pair) -> dict[str, float]:
+    """The same from the request to the active broker to stop."""
+    return _taken_over(program, pair, pair[PRIMARY].stop)
+
+
+def _taken_over(program: LoadProgram, pair: Pair, end: Callable[[], None]) -> dict[str, float]:
     def act() -> None:
-        pair[PRIMARY].kill()
+        end()
         pair.wait_until_active(BACKUP, LIMIT_SECONDS)
 
     return {"gap_s": follow(program, pair.url + QUICKLY, act)["gap_ms"] / 1000}
@@ -173,12 +185,35 @@ class Measurement:
                 self._with_pair(SILENT, REPLICATION, name, silent_death)
                 self._with_pair(MILLION, REPLICATION, name, self._million)
                 self._note(COPY, name, 0, lambda n=name: self._copy(n))
+            self._zookeeper()
         finally:
             program.stop()
 
-    def _pair(self, kind: str, name: str) -> Pair:
+    def run_zookeeper(self) -> None:
+        """The rows of ZooKeeper alone."""
+        try:
+            self._zookeeper()
+        finally:
+            self._program.stop()
+
+    def _zookeeper(self) -> None:
+        ensemble = Ensemble(self._folder / "ensemble")
+        manager = ensemble.manager_xml("bench", SESSION_MS)
+        options = {"primary": manager, "backup": manager}
+        try:
+            ensemble.start()
+            for turn in range(min(self._rounds, TAKE_OVER_ROUNDS)):
+                for name in NAMES:
+                    for row, measure in ((KILL_ZOOKEEPER, take_over), (STOP_ZOOKEEPER, hand_over)):
+                        self._with_pair(row, REPLICATION, name, lambda pair, m=measure: m(self._program, pair), turn, options)
+        except FAILURES as error:
+            self._on_run(Run("mqbroker", KILL_ZOOKEEPER, 0, error=f"{type(error).__name__}: {error}"))
+        finally:
+            ensemble.kill()
+
+    def _pair(self, kind: str, name: str, options: Mapping[str, str] = {}) -> Pair:
         self._pairs += 1
-        return Pair(kind, name, self._folder / f"pair-{self._pairs}", make=self._make)
+        return Pair(kind, name, self._folder / f"pair-{self._pairs}", options, make=self._make)
 
     def _flows(self, kind: str) -> None:
         """All are up at the same time, each has had some load, and they are measured in turn; in the end the active ones are killed."""
@@ -208,9 +243,17 @@ class Measurement:
                 for broker in pair.brokers:
                     broker.kill()
 
-    def _with_pair(self, row: str, kind: str, name: str, measure: Callable[[Pair], Mapping[str, float]], turn: int = 0) -> None:
+    def _with_pair(
+        self,
+        row: str,
+        kind: str,
+        name: str,
+        measure: Callable[[Pair], Mapping[str, float]],
+        turn: int = 0,
+        options: Mapping[str, str] = {},
+    ) -> None:
         def started() -> Mapping[str, float]:
-            with self._pair(kind, name) as pair:
+            with self._pair(kind, name, options) as pair:
                 pair.start()
                 return measure(pair)
 
@@ -235,3 +278,8 @@ class Measurement:
 def measure(folder: Path, rounds: int, sizes: Sizes, on_run: Callable[[Run], None]) -> None:
     """So many rounds of the flows; `on_run` hears of each measurement."""
     Measurement(folder, rounds, sizes, on_run).run()
+
+
+def measure_zookeeper(folder: Path, rounds: int, on_run: Callable[[Run], None]) -> None:
+    """As :func:`measure`, of the rows with ZooKeeper alone."""
+    Measurement(folder, rounds, Sizes(), on_run).run_zookeeper()

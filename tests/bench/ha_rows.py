@@ -14,10 +14,13 @@ FLOW = {"replication": "ha-replicated", "shared-store": "ha-shared"}
 """Rows by kind of pair, as the two following."""
 ALONE = {"replication": "ha-alone-replicated", "shared-store": "ha-alone-shared"}
 KILL = {"replication": "ha-kill-replicated", "shared-store": "ha-kill-shared"}
+ZOOKEEPER_PREFIX = "ha-zookeeper-"
+KILL_ZOOKEEPER, STOP_ZOOKEEPER = f"{ZOOKEEPER_PREFIX}kill", f"{ZOOKEEPER_PREFIX}stop"
 BLOCKING, MILLION, SILENT, COPY = "ha-blocking", "ha-kill-million", "ha-silent", "ha-copy"
 HA_NOTE = (
     "Both brokers of a pair and the client share the processors; the pairs have the same broker.xml, that of `artemis create` with the "
-    "elements of our samples. *Alone*: mqbroker with the same broker.xml without a pair. `python -m tests.bench --ha` measures this table."
+    "elements of our samples. *Alone*: mqbroker with the same broker.xml without a pair. `python -m tests.bench --ha` measures this table. "
+    "*ZooKeeper*: three servers, and sessions of 4 s for the brokers of both kinds; `--zookeeper` measures these rows alone."
 )
 
 
@@ -56,6 +59,8 @@ LINES = (
     Line("replicated, from kill -9 to the next message, s", KILL[_REPLICATED], "gap_s", 2, artemis_most=0.5),
     Line("the same with a million messages of 100 B, s", MILLION, "gap_s", 2, artemis_most=0.7),
     Line("shared store, from kill -9 to the next message, s", KILL[_SHARED], "gap_s", 2, artemis_most=0.5),
+    Line("replicated with ZooKeeper, from kill -9 to the next message, s", KILL_ZOOKEEPER, "gap_s", 2, artemis_most=1.0),
+    Line("the same, from an orderly stop, s", STOP_ZOOKEEPER, "gap_s", 2, artemis_most=0.5),
     Line("replicated, from silent death (SIGSTOP) to the next message, s", SILENT, "gap_s", 2, most=5.0),
     Line("of these, until the backup is active, s", SILENT, "active_s", 2),
     Line("1 GiB copied to a new replica under load, s", COPY, "copy_s", 1),

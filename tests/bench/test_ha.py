@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.bench import ha
-from tests.bench.ha_rows import ALONE, BLOCKING, COPY, FLOW, KILL, LINES, MILLION, SILENT, ha_table
+from tests.bench.ha_rows import ALONE, BLOCKING, COPY, FLOW, KILL, KILL_ZOOKEEPER, LINES, MILLION, SILENT, STOP_ZOOKEEPER, ha_table
 from tests.bench.load_program import LoadProgram
 from tests.bench.report import render
 from tests.bench.results import Results, Run
@@ -51,7 +51,7 @@ def test_the_page_has_the_table_when_something_was_measured() -> None:
 
 def test_every_row_has_a_line() -> None:
     shown = {line.row for line in LINES} | {line.alone for line in LINES}
-    assert {BLOCKING, COPY, MILLION, SILENT, *ALONE.values(), *FLOW.values(), *KILL.values()} <= shown
+    assert {BLOCKING, COPY, KILL_ZOOKEEPER, MILLION, SILENT, STOP_ZOOKEEPER, *ALONE.values(), *FLOW.values(), *KILL.values()} <= shown
 
 
 def test_a_replicated_pair_is_measured_and_killed(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from mqbroker.config.model.cluster import (
     ClusterConnectionConfiguration,
     ColocatedConfiguration,
     ReplicationConfiguration,
+    ScaleDownConfiguration,
     SharedStoreConfiguration,
 )
 from mqbroker.config.model.configuration import Configuration
@@ -61,7 +62,7 @@ class ColocationTests(SynchronousTestCase):
         self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
         self.files = LocalFileSystem()
 
-    def colocation(self, backup: Any = COPIED) -> Any:
+    def colocation(self, backup: Any = COPIED, scale_down: ScaleDownConfiguration | None = None) -> Any:
         shared = backup is SHARED
         configuration = Configuration(
             acceptors=[parse_transport_uri("tcp://127.0.0.1:1", "a")],
@@ -69,11 +70,19 @@ class ColocationTests(SynchronousTestCase):
             cluster_connections=[ClusterConnectionConfiguration("c", "own")],
             shared_store=replace(SHARED, backup=False) if shared else None,
             replication=None if shared else replace(COPIED, backup=False),
-            colocated=ColocatedConfiguration(backup),
+            colocated=ColocatedConfiguration(backup, scale_down),
         )
         settings = BrokerSettings(configuration, self.folder, web=("http://localhost:8161",))
         runtime: Any = None
-        made: Any = Colocation(settings, FakeClock(), lambda: runtime, maybeDeferred, PlayedBroker, lambda number: 7)  # type: ignore[arg-type]
+        made: Any = Colocation(
+            settings,
+            FakeClock(),
+            self.files,
+            lambda: runtime,
+            maybeDeferred,  # type: ignore[arg-type]
+            PlayedBroker,
+            lambda number: 7,
+        )
         return made
 
     def journal(self, number: int) -> Path:
@@ -131,6 +140,24 @@ class ColocationTests(SynchronousTestCase):
         self.copied(4, NODE, CopyState.INCOMPLETE)
         self.assertEqual(self.colocation()._find_kept(NODE), [Hosted(2, OTHER, None)])
         self.assertEqual(self.colocation(SHARED)._find_kept(NODE), [])
+
+    def hosted_from_the_start(self, backup: Any = COPIED, scale_down: ScaleDownConfiguration | None = None) -> list[str]:
+        colocation = self.colocation(backup, scale_down)
+        colocation.begun()
+        return [each.node_id for each in colocation.figures.hosted]
+
+    def test_what_was_hosted_does_not_wait_until_the_own_broker_is_active(self) -> None:
+        self.copied(1, OTHER)
+        self.copied(2, NODE)
+        (self.folder / "data/journal").mkdir()
+        NodeLock(self.files, str(self.folder / "data/journal")).write_node_id(NODE)
+        self.assertEqual(self.hosted_from_the_start(), [OTHER])
+        self.assertEqual(self.hosted_from_the_start(scale_down=ScaleDownConfiguration(connectors=("own",))), [OTHER])
+
+    def test_what_waits_for_the_own_broker(self) -> None:
+        self.copied(1, OTHER)
+        self.assertEqual(self.hosted_from_the_start(scale_down=ScaleDownConfiguration()), [])
+        self.assertEqual(self.hosted_from_the_start(SHARED), [])
 
     # --- brokers
 

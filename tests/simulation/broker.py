@@ -9,6 +9,7 @@ import random
 from collections.abc import Callable, Collection, Iterable, Set
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mqbroker.config.instance.broker_settings import BrokerSettings
 from mqbroker.config.model.configuration import Configuration
@@ -40,6 +41,9 @@ from tests.simulation.world import Process, World
 from tests.support.disk import SimulatedCrash, SimulatedDisk
 from tests.support.diskwriter import WriterInTurns
 from tests.support.parts import make_parts
+
+if TYPE_CHECKING:
+    from twisted.internet.defer import Deferred
 
 COLOR = "color"
 GUARD_SECONDS = 3 * DISK_SCAN_MS / 1000
@@ -123,11 +127,6 @@ class BrokerNode:
         self.starts += 1
         if self.starts > 1:
             self.plan = self.plan.later(self.generator(f"settings of life {self.starts}"))
-        self.store_settings = store_settings(self.plan)
-        self.ledger.counts.settings(self.plan)
-        self.ledger.id_cache = min(self.ledger.id_cache, self.plan.id_cache)
-        self._failures_known = self.disk.failures
-        self._synced_at_failure = None
         if self.damage is not None and not self.damage.still_there:
             self.damage = None
         if self.damage_seen and self.damage is not None:
@@ -136,10 +135,18 @@ class BrokerNode:
         if self.damage_due and self.damage is None:
             self.damage_due = False
             self.damage = damage.inflict(self.world, self.disk, STORE)
+        self._new_process()
+        self._start_process(self._start)
+
+    def _new_process(self) -> None:
+        self.store_settings = store_settings(self.plan)
+        self.ledger.counts.settings(self.plan)
+        self.ledger.id_cache = min(self.ledger.id_cache, self.plan.id_cache)
+        self._failures_known = self.disk.failures
+        self._synced_at_failure = None
         self.process = self.make_process()
         self.ledger.clock_is_ahead(self.name, self.process.wall_offset_ms, self.world.now)
         self.process.life = self.starts
-        self._start_process(self._start)
 
     def _start_process(self, start: Callable[[], None]) -> None:
         self.running = True
@@ -319,7 +326,10 @@ class BrokerNode:
         process = self.process
         self.world.note(f"{process.name} is asked to stop")
         process.stopping = True
-        self.life.stop().addCallback(lambda _: self._stopped(process, downtime))
+        self._end_life().addCallback(lambda _: self._stopped(process, downtime))
+
+    def _end_life(self) -> Deferred[None]:
+        return self.life.stop()
 
     def step_clock(self, milliseconds: int) -> None:
         """The wall clock of the machine is set."""

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from tests.simulation.cluster.run import simulate_cluster
 from tests.simulation.coverage import Coverage
 from tests.simulation.database.run import simulate_database
-from tests.simulation.ha.run import simulate_ha
+from tests.simulation.ha.runs import simulate_ha
 from tests.simulation.imq.run import simulate_homes
 from tests.simulation.late import simulate_late
 from tests.simulation.plants import RUN_PLANTS, planted, put

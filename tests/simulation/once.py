@@ -177,15 +177,20 @@ class OnceWorker(TransactedReceiver):
         self.begin_sequence()
 
 
-def people(simulation: Any, rng: random.Random, addresses: Sequence[str], queues: Sequence[tuple[str, str | None]]) -> list[Actor]:
-    """Some clients with exactlyOnce; ``queues`` are those to receive from, and where their messages are sent on."""
+def people(
+    simulation: Any, rng: random.Random, addresses: Sequence[str], queues: Sequence[tuple[str, str | None]], label: str = ""
+) -> list[Actor]:
+    """Some clients with exactlyOnce, whose names begin with ``label``.
+
+    ``queues`` are those to receive from, and where their messages are sent on.
+    """
     found: list[Actor] = []
     for number in range(rng.choice((1, 2, 2))):
         kind = rng.choice((OnceSender, OnceSender, OnceTransactedSender))
-        found.append(kind(simulation, f"once{number}", rng.choice(addresses)))
+        found.append(kind(simulation, f"{label}once{number}", rng.choice(addresses)))
     if rng.random() < 0.7:
         queue, forward_to = rng.choice(queues)
-        found.append(OnceWorker(simulation, "once-worker", queue, False, forward_to))
+        found.append(OnceWorker(simulation, f"{label}once-worker", queue, False, forward_to))
         for actor in simulation.actors:
             if isinstance(actor, Receiver) and actor.queue == queue:
                 actor.has_company()

@@ -416,6 +416,32 @@ LOCK_PLANTS = {
 }
 """Those of pairs with a lock manager."""
 
+COLOCATED_PLANTS = {
+    "": None,
+    "lost-host-not-replaced": Plant(
+        "mqbroker.ha.colocated.requesting:HostSearch._stay",
+        "self._pause.end()",
+        "pass",
+        ("nobody hosts the backup of",),
+        seeds=(5,),
+    ),
+    "kept-copies-forgotten": Plant(
+        "mqbroker.colocation:Colocation._find_kept",
+        "if self._settings.configuration.replication is None:",
+        "if True:",
+        ("are active",),
+        seeds=(26,),
+    ),
+    "waiting-backup-forgotten": Plant(
+        "mqbroker.cluster.membership.topology:ClusterTopology._backed_up",
+        "if waiting.node_id == member.node_id and",
+        "if False and",
+        ("knows of no backup", "does not get its place back"),
+        seeds=(64,),
+    ),
+}
+"""Those of brokers that host each other's backups."""
+
 NETWORK_PLANTS = {
     "": None,
     "silence-taken-for-an-answer": Plant(
@@ -501,6 +527,7 @@ RUN_PLANTS = {
     **HA_PLANTS,
     **PAIR_PLANTS,
     **LOCK_PLANTS,
+    **COLOCATED_PLANTS,
     **NETWORK_PLANTS,
     **HOME_PLANTS,
 }

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tests.support.disk import SimulatedCrash
@@ -75,16 +75,20 @@ class Process:
         """Nothing of it runs for a while; the world, and its clocks, go on."""
         self.paused_until = max(self.paused_until, self.world.now + seconds)
 
-    def stand_still(self, seconds: float) -> None:
-        """In the middle of an event, while others go on: what is due meanwhile comes when that event is over.
+    def stand_still(self, seconds: float, parts: Sequence[Process] = ()) -> None:
+        """In the middle of an event, while others go on: what is due meanwhile comes when that event is over, also in its other ``parts``.
 
         The others may take longer than ``seconds``, when they stand still in the middle of theirs.
         """
-        self._held = held = []
+        held: list[tuple[int, Event]] = []
+        still = (self, *parts)
+        for each in still:
+            each._held = held
         self.world.run(seconds)
-        self._held = None
-        # What stood still in the middle of an event ends that first.
-        self.pause(WAKING)
+        for each in still:
+            each._held = None
+            # What stood still in the middle of an event ends that first.
+            each.pause(WAKING)
         for number, event in held:
             self.world.put_back(number, event)
 

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+from tests.integration.ha.failures.rounds import SETUPS, WITH_ZOOKEEPER, shares
 from tests.integration.ha.failures.rounds import Rounds as PairRounds
-from tests.integration.ha.failures.rounds import shares
 from tests.integration.kill.deliveries import judge_paged
 from tests.integration.kill.rounds import PAGED_MODULE, PAGED_ROLES, ROLES, Clients, Outcome, Role, run_rounds
 from tests.interop.cutting_proxy import CuttingProxy
@@ -83,7 +83,7 @@ def kill_rounds(folder: Path, rounds: int, rng: random.Random) -> Part:
 
 
 def pair_rounds(folder: Path, rounds: int, rng: random.Random) -> list[Part]:
-    """So many rounds of failures of pairs, with one store or replicated."""
+    """So many rounds of failures of pairs, with one store or replicated; those with ZooKeeper need Java and PySpark."""
 
     def progress(name: str, number: int, of: int) -> None:
         if number % 5 == 0 or number == of:
@@ -91,7 +91,7 @@ def pair_rounds(folder: Path, rounds: int, rng: random.Random) -> list[Part]:
 
     return [
         guarded(f"failures: {setup.name}", partial(PairRounds(setup, folder / str(number), rng, progress).run, count))
-        for number, (setup, count) in enumerate(shares(rounds))
+        for number, (setup, count) in enumerate(shares(rounds, (*SETUPS, WITH_ZOOKEEPER)))
     ]
 
 

@@ -117,6 +117,24 @@ class ReplicationTests(ReplicatedCase, Lives):
         self.assertEqual(self.received(hosted_by(A)), ["early", *TEXTS])
 
 
+class OutageTests(ReplicatedCase):
+    """Each of the two is the only voter of the other one."""
+
+    names = (A, B)
+    voters = ()
+
+    def test_both_are_active_again_after_an_outage_of_all(self) -> None:
+        """The copies meet, although neither host is active then."""
+        first, second = self.both()
+        self.send_to(A, "one")
+        self.send_to(B, "two")
+        first.kill()
+        second.kill()
+        self.start(A)
+        self.start(B)
+        self.assertEqual([self.received(A), self.received(B)], [["one"], ["two"]])
+
+
 class ReplicatedScaleDownTests(ReplicatedCase, Lives):
     """The hosted backup stays after that: only it knows that everything has gone."""
 

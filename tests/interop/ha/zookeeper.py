@@ -94,6 +94,12 @@ class Ensemble:
     def connect_string(self) -> str:
         return ",".join(f"127.0.0.1:{server.port}" for server in self.servers)
 
+    def manager_xml(self, namespace: str, session_ms: int) -> str:
+        """The element of broker.xml."""
+        properties = {"connect-string": self.connect_string, "namespace": namespace, "session-ms": str(session_ms)}
+        listed = "".join(f'<property key="{name}" value="{value}"/>' for name, value in properties.items())
+        return f"<manager><class-name>{ZOOKEEPER[0]}</class-name><properties>{listed}</properties></manager>"
+
     def start(self) -> None:
         """Start those that do not run, and wait until all serve."""
         for server in self.servers:
@@ -135,7 +141,4 @@ class EnsembleCase(TestCase):
         self.namespace = f"test-{self.id().rpartition('.')[2]}"
 
     def manager_xml(self, session_ms: int) -> str:
-        """The element of broker.xml."""
-        properties = {"connect-string": self.ensemble.connect_string, "namespace": self.namespace, "session-ms": str(session_ms)}
-        listed = "".join(f'<property key="{name}" value="{value}"/>' for name, value in properties.items())
-        return f"<manager><class-name>{ZOOKEEPER[0]}</class-name><properties>{listed}</properties></manager>"
+        return self.ensemble.manager_xml(self.namespace, session_ms)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from mqclient.core.connection.configuration import IN_VM_CONNECTOR
 from mqclient.core.runtime import LinkHandler
 from mqclient.protocol.discovery import Endpoint, check_endpoint
 from mqclient.wire.primitives import TransportConfiguration
@@ -39,6 +40,8 @@ class Fabric:
     def __init__(self, world: World) -> None:
         self.world = world
         self.networks: dict[str, NodeNetwork] = {}
+        self.in_process: dict[str, str] = {}
+        """Names of networks, by the numbers at which their brokers take connections from their own processes."""
         self.links: list[DatagramLink] = []
         self.datagrams = 0
         self.bad_datagrams = 1.0
@@ -51,6 +54,13 @@ class Fabric:
     def add(self, host: str) -> NodeNetwork:
         network = self.networks[host] = NodeNetwork(self, host)
         return network
+
+    def network_of(self, connector: TransportConfiguration) -> NodeNetwork:
+        """The network to which a connector leads."""
+        parameters = dict(connector.parameters)
+        if connector.factory_class_name == IN_VM_CONNECTOR:
+            return self.networks[self.in_process[str(parameters["serverId"])]]
+        return self.networks[str(parameters["host"])]
 
     # --- faults
 
@@ -137,7 +147,7 @@ class FabricRuntime(SimulatedRuntime):
         self.fabric = fabric
 
     def connect(self, connector: TransportConfiguration, handler: LinkHandler, timeout: float) -> Awaitable[Any]:
-        return self.fabric.networks[str(dict(connector.parameters)["host"])].connect(self.process, handler, timeout)
+        return self.fabric.network_of(connector).connect(self.process, handler, timeout)
 
     def open_broadcast(self, endpoint: Endpoint, received: Callable[[bytes, str], None] | None) -> DatagramLink:
         check_endpoint(endpoint)

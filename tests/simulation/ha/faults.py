@@ -108,7 +108,16 @@ class SlowLoad:
     seconds: float
 
 
-HaFault = OfNode | HeldUp | WaiterHeldUp | LockLost | PowerCut | AllKilled | Blocked | FullFolder | SlowLoad | LockFault | Isolated
+@dataclass(frozen=True, slots=True)
+class GuestsStopped:
+    """Management stops the backups that a broker hosts."""
+
+    at: float
+    host: int
+
+
+OfBrokers = HeldUp | WaiterHeldUp | LockLost | PowerCut | AllKilled | Blocked | FullFolder | SlowLoad | GuestsStopped
+HaFault = OfNode | OfBrokers | LockFault | Isolated
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,10 +246,8 @@ def _begin(fault: HaFault, world: World, group: Group, clients: Sequence[Process
             else:
                 node.standstills.append(Standstill(fault.operation, fault.after, fault.seconds, fault.loses_locks, fault.stopping))
         case WaiterHeldUp():
-            for each in group.nodes:
-                if each.waits:
-                    each.standstills.append(Standstill("read", fault.after, fault.seconds, False, False, waiting=True))
-                    break
+            for each in group.waiting[:1]:
+                each.standstills.append(Standstill("read", fault.after, fault.seconds, False, False, waiting=True))
         case LockLost():
             group.lose_locks(node)
             for other in group.nodes if fault.downtime else ():
@@ -259,6 +266,9 @@ def _begin(fault: HaFault, world: World, group: Group, clients: Sequence[Process
             world.schedule(fault.seconds, group.limit, None)
         case SlowLoad():
             group.nodes[fault.broker].load_seconds = fault.seconds
+        case GuestsStopped():
+            for each in group.nodes[fault.host].companions:
+                each.stop(0.0)
         case Isolated():
             router.begin(fault, group)
         case SessionEnds() | LocksDown() | LocksCutOff() | AnswersLost() | AtChange():

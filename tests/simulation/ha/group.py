@@ -29,15 +29,15 @@ UNNOTICED_SECONDS = 2.5
 class Group:
     """What all kinds have: brokers with their network, and one of them that clients are served by.
 
-    ``settings`` are those of all brokers that have nothing to do with high availability.
+    ``settings`` are those of all brokers that have nothing to do with high availability.  ``fabric`` joins the group with others.
     """
 
-    def __init__(self, world: World, plan: HaPlan, ledger: HaLedger, settings: Plan) -> None:
+    def __init__(self, world: World, plan: HaPlan, ledger: HaLedger, settings: Plan, fabric: GroupFabric | None = None) -> None:
         self.world = world
         self.plan = plan
         self.ledger = ledger
         self.settings = settings
-        self.fabric = GroupFabric(world)
+        self.fabric = fabric or GroupFabric(world)
         self.activations = 0
         self._changed = 0.0
         """When a broker last became active, or ended."""
@@ -152,6 +152,10 @@ class Group:
         return [node for node in self.nodes if node.serves]
 
     @property
+    def waiting(self) -> list[HaNode]:
+        return [node for node in self.nodes if node.waits]
+
+    @property
     def held_up_until(self) -> float:
         """Before that any call may have gone without an answer."""
         if len(self.serving) != 1:
@@ -192,12 +196,12 @@ class Group:
 class SharedStoreGroup(Group):
     """Brokers that share a folder."""
 
-    def __init__(self, world: World, plan: HaPlan, ledger: HaLedger, settings: Plan) -> None:
+    def __init__(self, world: World, plan: HaPlan, ledger: HaLedger, settings: Plan, fabric: GroupFabric | None = None) -> None:
         self.watch = FolderWatch(world)
         self.disk = SimulatedDisk(world.generator("disk"))
         self.views: dict[int, FolderView] = {}
         """Of the present processes, by number."""
-        super().__init__(world, plan, ledger, settings)
+        super().__init__(world, plan, ledger, settings, fabric)
         ledger.turn_at = self.watch.at
 
     def disk_of(self, node: HaNode) -> SimulatedDisk:

@@ -24,7 +24,7 @@ from mqbroker.storage.disk.filesystem import FileSystem
 from mqbroker.storage.files.filestore import FileStore
 from mqclient.core.runtime import Runtime
 from tests.simulation.broker import BrokerNode
-from tests.simulation.cluster.fabric import FabricRuntime, HostProcess
+from tests.simulation.cluster.fabric import FabricRuntime, HostProcess, NodeNetwork
 from tests.simulation.ha.lock_service import SimulatedLockManager
 from tests.simulation.model import Ledger
 from tests.simulation.world import Process
@@ -63,7 +63,7 @@ class HaNode(BrokerNode):
         self.group = group
         self.number = number
         name = group.plan.names[number]
-        super().__init__(group.world, group.fabric.add(name), ledger, store_class, name)
+        super().__init__(group.world, self.make_network(name), ledger, store_class, name)
         self.plan = group.settings
         self.standstills: list[Standstill] = []
         self.stands_still_until = 0.0
@@ -80,14 +80,25 @@ class HaNode(BrokerNode):
 
     # --- what it is made of
 
+    @property
+    def machine_name(self) -> str:
+        return self.name
+
+    @property
+    def skew(self) -> int:
+        """ms by which its wall clock is wrong."""
+        return self.group.plan.skews[self.number]
+
+    def make_network(self, name: str) -> NodeNetwork:
+        return self.group.fabric.add(name)
+
     def make_disk(self) -> SimulatedDisk:
         return self.group.disk_of(self)
 
     def make_process(self) -> Process:
         """With a view of the disk of its own: what is left of an earlier one does nothing any more."""
-        skew = self.group.plan.skews[self.number]
         self._in_the_middle = self.has_served = False
-        process = HostProcess(self.world, f"{self.name} life {self.starts}", self._clock_rng, self.name, skew)
+        process = HostProcess(self.world, f"{self.name} life {self.starts}", self._clock_rng, self.machine_name, self.skew)
         self.disk = self.group.make_disk(self, process)
         self.disk.on_crash = self._power_lost
         self._failures_known = self.disk.failures
@@ -157,6 +168,11 @@ class HaNode(BrokerNode):
         return self.running and not self._in_the_middle and self.life.state == passive.name
 
     @property
+    def companions(self) -> list[HaNode]:
+        """The other brokers in its process."""
+        return []
+
+    @property
     def held_up_until(self) -> float:
         return self.group.held_up_until
 
@@ -188,12 +204,14 @@ class HaNode(BrokerNode):
         """Nothing of the process runs for a while; ``in_the_middle`` of an event others go on meanwhile."""
         process = self.process
         self.world.note(f"{process.name} stands still for {seconds:.3f} s")
-        self.stands_still_until = max(self.stands_still_until, self.world.now + seconds)
-        process.pause(seconds)
+        others = self.companions
+        for each in (self, *others):
+            each.stands_still_until = max(each.stands_still_until, self.world.now + seconds)
+            each.process.pause(seconds)
         if not in_the_middle:
             return
         self._in_the_middle = True
-        process.stand_still(seconds)
+        process.stand_still(seconds, [each.process for each in others])
         if process is self.process:
             self._in_the_middle = False
         self.world.note(f"{process.name} {'goes on' if process.alive else 'is no more'}")
@@ -226,7 +244,7 @@ class HaNode(BrokerNode):
         super().heal()
         self.standstills.clear()
         self.load_seconds = 0.0
-        self.step_clock(self.group.plan.skews[self.number] - self.process.wall_offset_ms)
+        self.step_clock(self.skew - self.process.wall_offset_ms)
 
     # --- what the checks look at
 

@@ -19,6 +19,7 @@ from mqbroker.messaging.ports import Clock, Recovered
 from mqbroker.storage.files.filestore import FileStore
 from mqbroker.storage.mirror.roots import Roots
 from tests.simulation.broker import BrokerNode
+from tests.simulation.ha.fabric import GroupFabric
 from tests.simulation.ha.group import Group
 from tests.simulation.ha.ledger import HaLedger
 from tests.simulation.ha.lock_service import LockService
@@ -82,7 +83,9 @@ class JavaVoter(Voter):
 class PairGroup(Group):
     """A primary and a backup, each with a copy."""
 
-    def __init__(self, world: World, plan: HaPlan, ledger: HaLedger, settings: Plan, may_split: bool) -> None:
+    def __init__(
+        self, world: World, plan: HaPlan, ledger: HaLedger, settings: Plan, may_split: bool, fabric: GroupFabric | None = None
+    ) -> None:
         self.disks = [SimulatedDisk(world.generator(f"disk of {name}")) for name in plan.names]
         self.became: list[float] = []
         """When a broker became active."""
@@ -93,7 +96,7 @@ class PairGroup(Group):
         """By number: the highest sequence at which a broker became active, or has acknowledged work without the other."""
         self._lagging: dict[int, tuple[int, float]] = {}
         """By number: the ticket that waits for the replica, and since when."""
-        super().__init__(world, plan, ledger, settings)
+        super().__init__(world, plan, ledger, settings, fabric)
         self.locks = LockService(world, self.fabric.held) if plan.locks else None
         self.fabric.kernels_accept = True
         kinds = [JavaVoter] * plan.java_voters + [Voter] * (plan.voters - plan.java_voters)
@@ -266,13 +269,20 @@ class PairGroup(Group):
             former = None if left is None or left.others.clustering is None else left.others.clustering.manager
             if former is not None and former.default.running:
                 return [f"{node.name} is not active any more, and has not left the cluster"]
-        one, other = map(self._mirrored, self.nodes)
+        pair = self._pair
+        one, other = map(self._mirrored, pair)
         different = [
             f"{path}: {len(one.get(path, b''))} and {len(other.get(path, b''))} bytes"
             for path in sorted({*one, *other})
             if one.get(path) != other.get(path)
         ]
-        return [f"the copies of {self.nodes[0].name} and {self.nodes[1].name} differ in {different}"] if different else []
+        return [f"the copies of {pair[0].name} and {pair[1].name} differ in {different}"] if different else []
+
+    @property
+    def _pair(self) -> tuple[HaNode, HaNode]:
+        """The brokers whose copies have to be the same when nothing happens any more."""
+        one, other = self.nodes
+        return one, other
 
     def _mirrored(self, node: HaNode) -> dict[str, bytes]:
         roots = Roots.of(STORE)

@@ -18,6 +18,7 @@ from tests.simulation.policies import Plan
 
 TTL_MS = 1500
 COORDINATION_ID = "bay 7"
+PORT = 61616
 
 
 PAIR_VOTERS = (0, 0, 0, 1, 1, 1, 1, 2, 2, 4)
@@ -59,7 +60,7 @@ class HaPlan:
             )
             for _ in range(1, brokers)
         ]
-        return HaPlan(tuple(policies), _skews(rng, brokers), rng.choice((20, 200)))
+        return HaPlan(tuple(policies), draw_skews(rng, brokers), rng.choice((20, 200)))
 
     @staticmethod
     def draw_pair(rng: random.Random) -> HaPlan:
@@ -73,7 +74,7 @@ class HaPlan:
             retry_replication_wait=wait,
         )
         backup = replace(primary, backup=True, allow_failback=rng.random() < 0.5, restart_backup=rng.random() < 0.8)
-        skews, retry_interval = _skews(rng, 2 + voters), rng.choice((20, 200))
+        skews, retry_interval = draw_skews(rng, 2 + voters), rng.choice((20, 200))
         java = rng.choice((1, voters)) if voters and rng.random() < 0.2 else 0
         return HaPlan((primary, backup), skews, retry_interval, voters, java)
 
@@ -120,6 +121,16 @@ class HaPlan:
 
     def configuration(self, number: int, plan: Plan) -> Configuration:
         """Of one broker; ``plan`` holds for all that has nothing to do with high availability."""
+        common = self._member(number, plan)
+        if number >= self.brokers:
+            return replace(common, addresses=[], diverts=[])
+        policy = self.policies[number]
+        if isinstance(policy, SharedStoreConfiguration):
+            return replace(common, shared_store=policy)
+        return replace(common, replication=policy)
+
+    def _member(self, number: int, plan: Plan) -> Configuration:
+        """What each broker of the cluster has."""
         names = self.names
         cluster = ClusterConnectionConfiguration(
             "pair",
@@ -130,25 +141,20 @@ class HaPlan:
             retry_interval=self.retry_interval,
             retry_interval_multiplier=1.5,
             max_retry_interval=500,
+            message_load_balancing="OFF" if self.replicated else "ON_DEMAND",
             static_connectors=tuple(name for name in names if name != names[number]),
         )
-        common = replace(
+        return replace(
             settings.configuration(plan),
             name=names[number],
             cluster_user="cluster",
             cluster_password="secret",
-            connectors={name: TransportUri("tcp", name, 61616, {}, name) for name in names},
+            connectors={name: TransportUri("tcp", name, PORT, {}, name) for name in names},
             cluster_connections=[cluster],
             connection_ttl_check_interval=500,
         )
-        if number >= self.brokers:
-            return replace(common, addresses=[], diverts=[], cluster_connections=[replace(cluster, message_load_balancing="OFF")])
-        policy = self.policies[number]
-        if isinstance(policy, SharedStoreConfiguration):
-            return replace(common, shared_store=policy)
-        return replace(common, replication=policy, cluster_connections=[replace(cluster, message_load_balancing="OFF")])
 
 
-def _skews(rng: random.Random, brokers: int) -> tuple[int, ...]:
+def draw_skews(rng: random.Random, brokers: int) -> tuple[int, ...]:
     skew = rng.choice((0, 2000, 2000, 20_000))
     return tuple(rng.randrange(-skew, skew + 1) for _ in range(brokers))

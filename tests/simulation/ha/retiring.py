@@ -1,6 +1,7 @@
 """Clusters whose brokers have backups that scale down: when a primary has died its backup gives everything to another broker.
 
-Primary and backup share a store, and are at the same place, one after the other.  All is judged as in any cluster.
+Primary and backup share a store, and are at the same place, one after the other.  In some runs the backup is in the process of another
+broker, to which it gives everything, and has the fate of that.  All is judged as in any cluster.
 """
 
 from __future__ import annotations
@@ -11,14 +12,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from mqbroker.config.model.cluster import SharedStoreConfiguration
+from twisted.internet.defer import Deferred, gatherResults
+
+from mqbroker.config.model.cluster import ScaleDownConfiguration, SharedStoreConfiguration
 from mqbroker.config.model.configuration import Configuration
 from mqbroker.node.activation import Surroundings, make_activation
 from mqbroker.node.life_machine import active
 from mqbroker.node.parts import Parts
 from mqbroker.node.presence import ClusterPresence, open_side
+from mqclient.urls import TransportUri
 from tests.simulation import faults
 from tests.simulation.cluster import handover
+from tests.simulation.cluster.fabric import HostProcess
 from tests.simulation.cluster.faults import FAULTS_FROM, FAULTS_UNTIL, ClusterFault, ClusterSchedule, OfNode, draw
 from tests.simulation.cluster.node import ClusterNode
 from tests.simulation.cluster.plan import ClusterPlan
@@ -27,6 +32,8 @@ from tests.simulation.world import Process, World
 
 BACKUPS = 0.7
 """The part of the deaths after which the backup comes before the primary."""
+TO_HOST = "to the host"
+"""The connector from a backup to the broker in whose process it is."""
 WAITS_SECONDS = 6.0
 """A backup that has not taken over by then goes: there is nothing for it, since the primary has handed nothing over."""
 
@@ -42,15 +49,41 @@ class RetiringNode(ClusterNode):
         self._has_served = False
         """Has the present one been active?"""
         self._chance = self.generator("backups")
+        self.host: RetiringNode | None = None
+        """In whose process the present backup is."""
+        self._ended: list[Deferred[None]] = []
+        """Results that complete when the stop that is under way is over."""
+        self.fabric.in_process[str(self.number)] = self.name
 
     def start(self) -> None:
         if not self.away and not self.running:
             self.is_backup = self._died and self.world.now < FAULTS_UNTIL and self._chance.random() < BACKUPS
+            self.host = self._find_host() if self.is_backup else None
             self._died = self._has_served = False
         super().start()
 
+    def _find_host(self) -> RetiringNode | None:
+        if not are_hosted(self.world.seed):
+            return None
+        others = [each for each in self.peers if isinstance(each, RetiringNode) and each is not self]
+        return next((each for each in others if each.serves and not (each.is_backup or each.process.stopping)), None)
+
+    @property
+    def guests(self) -> list[RetiringNode]:
+        """The backups in its process."""
+        return [each for each in self.peers if isinstance(each, RetiringNode) and each.host is self and each.running]
+
+    def make_process(self) -> Process:
+        if self.host is None:
+            return super().make_process()
+        return HostProcess(self.world, f"{self.name} life {self.starts}", self._clock_rng, self.host.name, self.host.skew_ms)
+
     def configuration(self) -> Configuration:
         found = super().configuration()
+        if self.host is not None:
+            target = TransportUri("vm", str(self.host.number), 0, {}, TO_HOST)
+            scale_down = ScaleDownConfiguration(connectors=(TO_HOST,))
+            found = replace(found, connectors={**found.connectors, TO_HOST: target}, scale_down=scale_down)
         if self.is_backup:
             return replace(found, shared_store=SharedStoreConfiguration(True, allow_failback=False, restart_backup=False))
         return replace(found, shared_store=SharedStoreConfiguration(False), scale_down=None)
@@ -70,13 +103,17 @@ class RetiringNode(ClusterNode):
     def _start_life(self) -> None:
         super()._start_life()
         if self.is_backup:
-            self.world.note(f"{self.process.name} is a backup")
+            self.world.note(f"{self.process.name} is a backup{'' if self.host is None else f' in {self.host.process.name}'}")
             self.world.schedule(WAITS_SECONDS, self._wait_no_more, self.process)
 
     def _wait_no_more(self, process: Process) -> None:
-        if process is self.process and process.alive and not self.serves:
+        if process is not self.process or not process.alive or self.serves:
+            return
+        if self.host is None:
             self.crash(False, 0.1)
             self._died = False
+        else:
+            self.stop(0.1)
 
     def became_active(self, process: Process) -> None:
         self._has_served = True
@@ -92,9 +129,49 @@ class RetiringNode(ClusterNode):
     def serves(self) -> bool:
         return self.running and self.life.state == active.name
 
+    # --- a process of several brokers
+
+    def _end_life(self) -> Deferred[None]:
+        guests = [each.end() for each in self.guests]
+        return gatherResults(guests).addCallback(lambda _: self.life.stop())
+
+    def end(self) -> Deferred[None]:
+        """Stop in order, with the host."""
+        ended: Deferred[None] = Deferred()
+        self._ended.append(ended)
+        if not self.process.stopping:
+            self.stop(self._chance.uniform(0.05, 1.0))
+        return ended
+
+    def _stopped(self, process: Process, downtime: float) -> None:
+        super()._stopped(process, downtime)
+        ended, self._ended = self._ended, []
+        for each in ended:
+            each.callback(None)
+
+    def crash(self, machine: bool, downtime: float) -> None:
+        if self.host is not None and self.running:
+            self.host.crash(machine, downtime)
+        super().crash(machine, downtime)
+
+    def _power_lost(self) -> None:
+        super()._power_lost()
+        if self.host is not None:
+            self.host.crash(True, self._downtime)
+
     def _dies(self, machine: bool) -> None:
         self._died = self._has_served and not self.process.stopping
+        ended, self._ended = self._ended, []
         super()._dies(machine)
+        for each in ended if self.host is not None and self.host.process.alive else ():
+            each.callback(None)
+        for guest in self.guests:
+            ClusterNode.crash(guest, machine, self._chance.uniform(0.05, 1.0))
+
+
+def are_hosted(seed: int) -> bool:
+    """Are backups in the processes of other brokers?"""
+    return random.Random(f"{seed}/backups in other processes").random() < 0.5
 
 
 def retiring_cluster(seed: int) -> ClusterSimulation:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -24,7 +23,7 @@ from tests.simulation.ha.node import HaNode
 from tests.simulation.ha.pair import PairGroup
 from tests.simulation.ha.pair_copies import PairCopies
 from tests.simulation.ha.plan import HaPlan
-from tests.simulation.ha.retiring import retiring_cluster
+from tests.simulation.ha.seeds import checks_networks, has_locks, is_of_pairs
 from tests.simulation.loose import LooseReceiver
 from tests.simulation.policies import Plan
 from tests.simulation.reading import ReadingLedger
@@ -47,6 +46,9 @@ QUEUES = (("orders", 2), ("jobs", 2), ("news.mail", 1), ("shipped", 1))
 
 class HaSimulation:
     """A group of brokers and their clients in one virtual world.  ``plan`` and ``schedule`` come from the seed unless they are given."""
+
+    label = ""
+    """Before the names of its clients, where there are others."""
 
     def __init__(self, seed: int, plan: HaPlan | None = None, schedule: faults.HaSchedule | None = None) -> None:
         self.world = World(seed, EVENTS_MAX)
@@ -232,21 +234,21 @@ class HaSimulation:
     # --- who works in it
 
     def _people(self) -> None:
-        rng = self.world.generator("people")
+        rng = self.world.generator(f"{self.label}people")
         senders: Sequence[Any] = (BlockingSender, BlockingSender, AsynchronousSender, TransactedSender)
         for number in range(rng.choice((2, 3, 3))):
-            self.actors.append(rng.choice(senders)(self, f"sender{number}", rng.choice(ADDRESSES)))
+            self.actors.append(rng.choice(senders)(self, f"{self.label}sender{number}", rng.choice(ADDRESSES)))
         branches = rng.random() < 0.4
         for queue, most in QUEUES:
             count = rng.randrange(most + 1)
             alone = count == 1 and not (branches and queue == SOURCE)
             for number in range(count):
-                self.actors.append(self._receiver(rng.randrange(4), f"{queue}-receiver{number}", queue, alone))
+                self.actors.append(self._receiver(rng.randrange(4), f"{self.label}{queue}-receiver{number}", queue, alone))
         if branches:
-            self.actors.append(HaBranchWorker(self, "branches"))  # type: ignore[arg-type]
-        once_rng = self.world.generator("people with exactlyOnce")
+            self.actors.append(HaBranchWorker(self, f"{self.label}branches"))  # type: ignore[arg-type]
+        once_rng = self.world.generator(f"{self.label}people with exactlyOnce")
         if works_once(self.world.seed):
-            self.actors += once.people(self, once_rng, ADDRESSES, (("orders", "shipped"), ("jobs", None), ("news.mail", None)))
+            self.actors += once.people(self, once_rng, ADDRESSES, (("orders", "shipped"), ("jobs", None), ("news.mail", None)), self.label)
         for actor in self.actors:
             actor.settings.initial_connect_attempts = (once_rng if actor.settings.exactly_once else rng).choice((1, 5))
             if actor.settings.reconnect_attempts < 0 and not actor.settings.exactly_once:
@@ -268,32 +270,3 @@ class HaSimulation:
         for actor in self.actors:
             if actor.mortal and rng.random() < 0.05:
                 self.world.schedule(rng.uniform(0.5, 6.0), actor.die, rng.random() < 0.5)
-
-
-def is_of_pairs(seed: int) -> bool:
-    """Does a seed give a pair that replicates?  The others give brokers that share a store."""
-    return random.Random(f"{seed}/kind of group").random() < 0.5
-
-
-def has_locks(seed: int) -> bool:
-    """Does a lock manager prove who of a pair may be active?"""
-    return is_of_pairs(seed) and random.Random(f"{seed}/lock manager").random() < 0.35
-
-
-def checks_networks(seed: int) -> bool:
-    """Has each of the brokers a network check?"""
-    return random.Random(f"{seed}/network check").random() < 0.2
-
-
-def gives_away(seed: int) -> bool:
-    """Does a seed give a cluster whose backups scale down, instead of a group?"""
-    return random.Random(f"{seed}/scale-down").random() < 0.1
-
-
-def simulate_ha(seed: int) -> Result:
-    """Run one seed."""
-    if not gives_away(seed):
-        return HaSimulation(seed).run()
-    result = retiring_cluster(seed).run()
-    gc.collect()  # as simulate_cluster does it
-    return replace(result, command="python -m tests.simulation --ha")

@@ -63,7 +63,7 @@ class Announcements:
             scale_down_group_name=packet.scale_down_group_name,
         )
         if packet.backup:
-            topology.backup_announced(member(backup=packet.connector), self._clock.wall_ms())
+            topology.backup_waits(connection, member(backup=packet.connector), self._clock.wall_ms())
         else:
             topology.announced(member(primary=packet.connector, backup=packet.backup_connector))
 

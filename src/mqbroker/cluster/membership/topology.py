@@ -14,7 +14,7 @@ from twisted.logger import Logger
 from mqbroker.cluster.membership.client_view import Appearance, ClientView
 from mqbroker.messaging.event import Event
 from mqbroker.server.transport.topology import answer_alone, member_down, member_up
-from mqclient.protocol.topology import MEMBERS_MAX, Topology, TopologyMember, same_connector
+from mqclient.protocol.topology import MEMBERS_MAX, Topology, TopologyMember, same_connector, same_place
 from mqclient.wire.frames import PING_CHANNEL, frame
 from mqclient.wire.packets import Packet, encode_packet
 
@@ -111,6 +111,7 @@ class ClusterTopology(Topology):
 
     __slots__ = (
         "_appears",
+        "_backups",
         "_client_view",
         "_clock",
         "_own",
@@ -139,6 +140,8 @@ class ClusterTopology(Topology):
         self._subscriptions: dict[ServerConnection, _Subscription] = {}
         self._appears: dict[ServerConnection, Appearance] = {}
         """Clients that have come from a broker that was taken over."""
+        self._backups: dict[ServerConnection, TopologyMember] = {}
+        """The backups that have announced themselves, by their connections, which they keep while they wait."""
         self._repeats: Cancellable | None = None
         self._warned: dict[str, float] = {}
         self.add_listener(self._push)
@@ -228,9 +231,26 @@ class ClusterTopology(Topology):
         self._warn("own", self.rival)
 
     def backup_announced(self, member: TopologyMember, now_ms: int) -> None:
-        """As :meth:`Topology.backup_announced`, within the limits."""
+        """As :meth:`Topology.backup_announced`, within the limits, and as news for members whose clocks are ahead."""
         if not self._refused(member):
-            super().backup_announced(member, now_ms)
+            known = self.get(member.node_id)
+            super().backup_announced(member, now_ms if known is None else max(now_ms, known.unique_event_id + 1))
+
+    def backup_waits(self, connection: ServerConnection, member: TopologyMember, now_ms: int) -> None:
+        """As :meth:`backup_announced`, of a backup that keeps ``connection`` while it waits: it does not announce itself anew to a primary
+        that has died and is back."""
+        if not self._refused(member):
+            self._backups[connection] = member
+            self.backup_announced(member, now_ms)
+
+    def _store(self, member: TopologyMember) -> bool:
+        return super()._store(member if member.backup is not None else self._backed_up(member))
+
+    def _backed_up(self, member: TopologyMember) -> TopologyMember:
+        for waiting in self._backups.values():
+            if waiting.node_id == member.node_id and not same_place(waiting.backup, member.primary):
+                return replace(member, unique_event_id=member.unique_event_id + 1, backup=waiting.backup)
+        return member
 
     def down(self, node_id: str, unique_event_id: int) -> bool:
         """As :meth:`Topology.down`; this broker itself never leaves its own view."""
@@ -298,6 +318,7 @@ class ClusterTopology(Topology):
     def unsubscribe(self, connection: ServerConnection) -> None:
         self._subscriptions.pop(connection, None)
         self._appears.pop(connection, None)
+        self._backups.pop(connection, None)
 
     def appear_as(self, connection: ServerConnection, node_id: str) -> None:
         """The client of ``connection`` has come from a node that this broker has taken over: for it, this broker is that node."""

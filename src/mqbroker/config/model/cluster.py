@@ -156,6 +156,10 @@ class ScaleDownConfiguration:
     connectors: tuple[str, ...] = ()
     discovery_group: str | None = None
 
+    @property
+    def names_target(self) -> bool:
+        return bool(self.connectors) or self.discovery_group is not None
+
 
 @dataclass(frozen=True, slots=True)
 class SharedStoreConfiguration:

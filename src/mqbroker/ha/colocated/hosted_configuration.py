@@ -106,7 +106,7 @@ def _add_host(copied: Configuration, connectors: Mapping[str, TransportUri]) -> 
 
 def _to_host(copied: Configuration, scale_down: ScaleDownConfiguration, in_process: int | None) -> ScaleDownConfiguration:
     """A scale-down that names no target goes to the host."""
-    if scale_down.connectors or scale_down.discovery_group is not None or in_process is None:
+    if scale_down.names_target or in_process is None:
         return scale_down
     name = f"{copied.name}.host"
     copied.connectors[name] = TransportUri("vm", str(in_process), 0, {}, name)

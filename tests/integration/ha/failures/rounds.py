@@ -15,6 +15,8 @@ from tests.integration.kill.deliveries import judge_paged
 from tests.integration.kill.rounds import PAGED_MODULE, PAGED_ROLES, Clients, Outcome, Role, kill_while_starting
 from tests.integration.kill.verdict import judge
 from tests.interop.ha.pairs import BACKUP, PRIMARY, REPLICATION, SHARED_STORE, Pair
+from tests.interop.ha.zookeeper import Ensemble
+from tests.interop.processes import ProcessFailed
 
 LOAD_SECONDS = (0.3, 1.5)
 """Between a pair that has settled and the next failure."""
@@ -35,12 +37,16 @@ IN_SYNC = "AMQ221024"
 RETRY = "<retry-replication-wait>200</retry-replication-wait>"
 GIVE_WAY = "<allow-failback>true</allow-failback>"
 VOTER = 2
-LOCKS = "locks"
-"""In options: the folder of the lock manager, below that of the brokers."""
-LOCK_MANAGER = f"""<manager>
+MANAGER = "{manager}"
+"""In options: the element of the lock manager."""
+FILE, ZOOKEEPER = "file", "zookeeper"
+"""Lock managers."""
+FILE_MANAGER = """<manager>
 <class-name>org.apache.activemq.artemis.lockmanager.file.FileBasedLockManager</class-name>
-<properties><property key="locks-folder" value="{{{LOCKS}}}"/></properties>
+<properties><property key="locks-folder" value="{}"/></properties>
 </manager>"""
+SESSION_MS = 3000
+"""Of a broker at ZooKeeper: it has lost its lock when it stands still for longer."""
 ONCE_ROLES = (Role("producer", 2, 15, only_sends=True), Role("transactor", 2), Role("consumer", 1))
 ONCE_MODULE = "tests.integration.ha.failures.once_worker"
 
@@ -56,6 +62,7 @@ class Setup:
     failures: Sequence[str]
     options: Mapping[str, str] = field(default_factory=dict)
     voters: int = 0
+    manager: str = ""
     keeps_lock: bool = False
     """Does an active broker that stands still keep others from taking over?"""
 
@@ -79,16 +86,25 @@ SETUPS = (
         "pair with a lock manager",
         REPLICATION,
         ("killed", "held_up_for_long", "both_killed", "cut", "passive_held_up"),
-        {"primary": LOCK_MANAGER + RETRY, "backup": LOCK_MANAGER + RETRY},
+        {"primary": MANAGER + RETRY, "backup": MANAGER + RETRY},
+        manager=FILE,
         keeps_lock=True,
     ),
 )
+WITH_ZOOKEEPER = Setup(
+    "pair with ZooKeeper",
+    REPLICATION,
+    ("killed", "session_lost", "leader_killed", "both_killed", "passive_held_up", "cut"),
+    {"primary": MANAGER + RETRY, "backup": MANAGER + RETRY + GIVE_WAY},
+    manager=ZOOKEEPER,
+)
+"""Three servers of ZooKeeper in Java take too long to start for the test suite."""
 
 
-def shares(rounds: int) -> list[tuple[Setup, int]]:
+def shares(rounds: int, setups: Sequence[Setup] = SETUPS) -> list[tuple[Setup, int]]:
     """The rounds of each set-up, of so many in all."""
-    each, more = divmod(rounds, len(SETUPS))
-    counts = [(setup, each + (number >= len(SETUPS) - more)) for number, setup in enumerate(SETUPS)]
+    each, more = divmod(rounds, len(setups))
+    counts = [(setup, each + (number >= len(setups) - more)) for number, setup in enumerate(setups)]
     return [(setup, count) for setup, count in counts if count]
 
 
@@ -120,19 +136,28 @@ class Rounds:
         self._rng = rng
         self._progress = progress
         self._folder = folder
-        locks = folder / LOCKS
-        locks.mkdir(parents=True)
-        options = {role: text.replace(f"{{{LOCKS}}}", str(locks)) for role, text in setup.options.items()}
+        self._ensemble = Ensemble(folder) if setup.manager == ZOOKEEPER else None
+        manager = self._manager_xml()
+        options = {role: text.replace(MANAGER, manager) for role, text in setup.options.items()}
         self._pair = Pair(setup.kind, "mqbroker", folder, options, setup.voters, proxied=True)
         self._network = Network(self._pair)
         self._clients: list[Clients] = []
         self._counts: dict[str, int] = {}
+
+    def _manager_xml(self) -> str:
+        if self._ensemble is not None:
+            return self._ensemble.manager_xml("rounds", SESSION_MS)
+        locks = self._folder / "locks"
+        locks.mkdir(parents=True)
+        return FILE_MANAGER.format(locks)
 
     def run(self, rounds: int) -> Outcome:
         """Raises ProcessFailed when a client or broker does something else than it should, or the pair does not settle."""
         setup, url = self.setup, self._pair.url
         with self._pair:
             try:
+                if self._ensemble is not None:
+                    self._ensemble.start()
                 self._pair.start()
                 self._clients.append(Clients(lambda role: url, self._folder / "logs"))
                 self._clients.append(Clients(lambda role: url, self._folder / "paged-logs", PAGED_ROLES, PAGED_MODULE))
@@ -154,6 +179,8 @@ class Rounds:
                 self._network.heal(lost=True)
                 for each in self._clients:
                     each.kill()
+                if self._ensemble is not None:
+                    self._ensemble.kill()
 
     def _finish(self) -> Outcome:
         for each in self._clients:
@@ -206,15 +233,32 @@ class Rounds:
 
     def lock_lost(self) -> None:
         """The active broker stands still, and its lock is forgotten, as NFS does it; woken up, it ends."""
+        self._lose_lock((self._pair[PRIMARY].folder / LOCK).unlink)
+
+    def session_lost(self) -> None:
+        """The active broker stands still for longer than its session; woken up, it ends."""
+        self._lose_lock(lambda: None)
+
+    def _lose_lock(self, forget: Callable[[], object]) -> None:
         active = self._settle()
         self._hold_up(active)
-        (self._pair[PRIMARY].folder / LOCK).unlink()
+        forget()
         self._pair.wait_until_active(other(active), SETTLE_SECONDS)
         self._wait(ALONE_SECONDS)
         process = self._pair.process(active)
         process.go_on()
         process.wait(SETTLE_SECONDS)
         self._start(active)
+
+    def leader_killed(self) -> None:
+        """Of the servers that have the lock; neither broker minds."""
+        assert self._ensemble is not None
+        active = self._settle()
+        self._ensemble.kill_leader()
+        self._wait(SILENCE_SECONDS)
+        self._ensemble.start()
+        if self._settle() != active:
+            raise ProcessFailed(f"broker {active} is not active any more, although most servers of ZooKeeper were there")
 
     def passive_held_up(self) -> None:
         """The replica stands still, and the active broker goes on without it."""

@@ -37,6 +37,28 @@ class AnnouncementTests(SynchronousTestCase):
         assert found is not None
         self.assertEqual((found.unique_event_id, found.primary, found.backup), (START_MS, connector(1), connector(2)))
 
+    def test_a_backup_that_waits_is_entered_again_when_its_primary_is_back(self) -> None:
+        topology = self.cluster.topology
+        topology.up(member("b", 5))
+        waiting = joined(self.world)
+        waiting.send(wire.NodeAnnounce("b", None, True, 7, connector(2)), CLUSTER_CHANNEL)
+        topology.lost("b")
+        self.announce(wire.NodeAnnounce("b", None, False, START_MS + 5, connector(1)))
+        self.assertEqual(topology.get("b"), member("b", START_MS + 6, 1, 2))
+        # Which comes back may be that one: it is not its own backup.
+        topology.lost("b")
+        self.announce(wire.NodeAnnounce("b", None, False, START_MS + 20, connector(2)))
+        self.assertEqual(topology.get("b"), member("b", START_MS + 20, 2))
+        waiting.connection.lost("reset")
+        topology.lost("b")
+        self.announce(wire.NodeAnnounce("b", None, False, START_MS + 30, connector(1)))
+        self.assertEqual(topology.get("b"), member("b", START_MS + 30))
+
+    def test_a_backup_is_news_for_members_whose_clock_is_ahead(self) -> None:
+        self.cluster.topology.up(member("b", START_MS + 9000))
+        self.announce(wire.NodeAnnounce("b", None, True, 7, connector(2)))
+        self.assertEqual(self.cluster.topology.get("b"), member("b", START_MS + 9001, 1, 2))
+
     def test_a_replica_is_sent_to_another_primary(self) -> None:
         peer = joined(self.world)
         peer.send(wire.BackupRegistration("cu", "cp", False, connector(2)), CLUSTER_CHANNEL)
