@@ -29,7 +29,11 @@ SIZE = 1024
 DRIVER = "org.postgresql", "postgresql", "42.7.4"
 """The JDBC driver that Artemis is given."""
 STORE = "<store><database-store><jdbc-connection-url>{url}</jdbc-connection-url>{more}</database-store></store>"
-JAVA_DRIVER = "<jdbc-driver-class-name>org.postgresql.Driver</jdbc-driver-class-name>"
+JAVA_TABLES = ("message", "bindings", "large-message", "page-store", "node-manager-store")
+JAVA_STORE = "<jdbc-driver-class-name>org.postgresql.Driver</jdbc-driver-class-name>" + "".join(
+    f"<{name}-table-name>{name.upper().replace('-', '_')}</{name}-table-name>" for name in JAVA_TABLES
+)
+"""Artemis demands a name for each table."""
 PERSISTENT = "<persistence-enabled>true</persistence-enabled>"
 DATABASES_NOTE = (
     "mqbroker and Artemis with `<database-store>` on the same PostgreSQL server, each with a database of its own, and mqbroker on files. "
@@ -97,7 +101,7 @@ def new_peer(name: str, folder: Path, url: str) -> Peer:
     text = settings.read_text()
     if PERSISTENT not in text:
         raise AssertionError(f"{settings} has no {PERSISTENT}")
-    settings.write_text(text.replace(PERSISTENT, PERSISTENT + STORE.format(url=url, more=JAVA_DRIVER)))
+    settings.write_text(text.replace(PERSISTENT, PERSISTENT + STORE.format(url=url, more=JAVA_STORE)))
     shutil.copy(maven_artifact(*DRIVER, "jar"), folder / "lib")
     return artemis
 
