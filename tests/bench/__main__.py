@@ -11,9 +11,10 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from tests import compiled
-from tests.bench import brokers, ha, homes, once, report, spark
+from tests.bench import brokers, databases, ha, homes, once, report, spark
 from tests.bench.amounts import Sizes
 from tests.bench.before import cost_table
+from tests.bench.databases import PREFIX as DATABASES_PREFIX
 from tests.bench.ha_rows import PREFIX as HA_PREFIX
 from tests.bench.ha_rows import ZOOKEEPER_PREFIX
 from tests.bench.homes_rows import PREFIX as HOMES_PREFIX
@@ -58,6 +59,7 @@ def parsed(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--ha", action="store_true", help="only the rows of high availability; they join the kept results")
     parser.add_argument("--zookeeper", action="store_true", help="of these rows only those with ZooKeeper; they join the kept results")
     parser.add_argument("--imq", action="store_true", help="only the rows of home brokers; they join the kept results")
+    parser.add_argument("--database", action="store_true", help="only the rows of databases; they join the kept results")
     parser.add_argument("--once", action="store_true", help="only the rows of exactlyOnce; they join the kept results")
     parser.add_argument("--messages", type=int, default=MESSAGES_TEN_MILLION, help="how many --ten-million puts (default %(default)s)")
     parser.add_argument("--from", dest="source", type=Path, metavar="FILE", help="measure nothing: make the table from these results")
@@ -146,6 +148,10 @@ def with_homes(earlier: Results, rounds: int, sizes: homes.Sizes) -> Results:
     return with_rows(earlier, HOMES_PREFIX, rounds, lambda folder, rounds, note: homes.measure(rounds, sizes, note))
 
 
+def with_databases(earlier: Results, rounds: int, sizes: databases.Sizes) -> Results:
+    return with_rows(earlier, DATABASES_PREFIX, rounds, lambda folder, rounds, note: databases.measure(folder, rounds, sizes, note))
+
+
 def with_once(earlier: Results, rounds: int, sizes: once.Sizes) -> Results:
     return with_rows(earlier, ONCE_PREFIX, rounds, lambda folder, rounds, note: once.measure(folder, rounds, sizes, note))
 
@@ -155,7 +161,7 @@ def main(arguments: Sequence[str]) -> int:
     command = " ".join(["python -m tests.bench", *arguments])
     if options.source is not None:
         results = load_results(options.source)
-    elif options.ten_million or options.spark or options.ha or options.zookeeper or options.imq or options.once:
+    elif options.ten_million or options.spark or options.ha or options.zookeeper or options.imq or options.database or options.once:
         empty = Results(machine(), command, {"rounds": 0, "seconds": 0, "warm_load": 0, "warm_broker": 0}, [])
         kept = () if options.quick else (options.results, PUBLISHED)
         results = next((load_results(path) for path in kept if path.exists()), empty)
@@ -169,6 +175,9 @@ def main(arguments: Sequence[str]) -> int:
             results = with_zookeeper(results, 1 if options.quick else options.rounds)
         if options.imq:
             results = with_homes(results, 1 if options.quick else options.rounds, homes.QUICK if options.quick else homes.Sizes())
+        if options.database:
+            sizes = databases.QUICK if options.quick else databases.Sizes()
+            results = with_databases(results, 1 if options.quick else options.rounds, sizes)
         if options.once:
             results = with_once(results, 1 if options.quick else options.rounds, once.QUICK if options.quick else once.Sizes())
         if not options.quick:
@@ -184,6 +193,7 @@ def main(arguments: Sequence[str]) -> int:
         if not partial:
             results = with_ha(results, options.rounds, ha.Sizes())
             results = with_homes(results, options.rounds, homes.Sizes())
+            results = with_databases(results, options.rounds, databases.Sizes())
             results = with_once(results, options.rounds, once.Sizes())
             results = with_spark(results, options.rounds, spark.Sizes())
             results.save(options.results)

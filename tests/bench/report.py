@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tests.bench import rows
 from tests.bench.brokers import COMPILED
+from tests.bench.databases import DATABASES_NOTE, databases_table
 from tests.bench.ha_rows import HA_NOTE, ha_table
 from tests.bench.homes_rows import HOMES_NOTE, homes_table
 from tests.bench.judging import PURE, Judged, figures, judged, ratios, spread
@@ -184,6 +185,10 @@ def render(results: Results, pictures: Sequence[str] = ()) -> str:
     parts.append(["### Home brokers"] if about_homes else [])
     parts.append([HOMES_NOTE] if about_homes else [])
     parts.append(about_homes)
+    about_databases = databases_table(runs)
+    parts.append(["### A database"] if about_databases else [])
+    parts.append([DATABASES_NOTE] if about_databases else [])
+    parts.append(about_databases)
     about_once = once_table(runs)
     parts.append(["### Exactly once"] if about_once else [])
     parts.append([ONCE_NOTE] if about_once else [])

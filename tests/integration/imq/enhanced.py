@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 from mqbroker.process.sqlite import SqliteDatabase
 from mqbroker.storage.shared.brokers import BrokerRow, BrokerTable, State
-from mqbroker.storage.sql.database import Database
+from mqbroker.storage.sql.database import Connection, Database
 from mqbroker.storage.sql.schema import table
 from tests.integration.imq.members import Members, Processes
+
+T = TypeVar("T")
 
 
 class EnhancedProcesses(Processes):
@@ -26,29 +30,38 @@ class EnhancedProcesses(Processes):
     def program(self, number: int, folder: str) -> list[str]:
         return ["tests.integration.imq.enhanced_member", str(number), folder, self.url_of_database]
 
-    def rows(self) -> dict[int, BrokerRow]:
-        """The members by number, as the database has them."""
-        database = self._opened()
-        connection = database.connect()
+    @property
+    def database(self) -> Database:
+        return self._database or SqliteDatabase(str(Path(self.folder) / "mq.db"))
+
+    def ask(self, use: Callable[[Connection], T]) -> T:
+        """What ``use`` returns for a connection to the database."""
+        connection = self.database.connect()
         try:
-            return {int(row.broker[1:]): row for row in BrokerTable(database).rows(connection, "tests")}
+            return use(connection)
         finally:
             connection.close()
+
+    def rows(self) -> dict[int, BrokerRow]:
+        """The members by number, as the database has them."""
+        found = self.ask(lambda connection: BrokerTable(self.database).rows(connection, "tests"))
+        return {int(row.broker[1:]): row for row in found}
 
     def left(self) -> tuple[int, int]:
         """Messages, and branches of transactions, in the database."""
-        connection = self._opened().connect()
-        try:
-            counts = [connection.rows(table(f"SELECT COUNT(*) FROM {{{name}}}"))[0][0] for name in ("message", "branch")]
-            return counts[0], counts[1]
-        finally:
-            connection.close()
 
-    def _opened(self) -> Database:
-        return self._database or SqliteDatabase(str(Path(self.folder) / "mq.db"))
+        def count(connection: Connection) -> tuple[int, int]:
+            messages, branches = (connection.rows(table(f"SELECT COUNT(*) FROM {{{name}}}"))[0][0] for name in ("message", "branch"))
+            return messages, branches
+
+        return self.ask(count)
 
     def state(self, number: int) -> State:
         return self.rows()[number].state
+
+    def taker(self, number: int) -> int:
+        """Who has taken over a member."""
+        return int(self.rows()[number].taker[1:])
 
     def following(self, number: int) -> int:
         """The member that stands in for another one: the next in the circle of the node ids."""
@@ -73,5 +86,4 @@ class EnhancedMembers(Members):
     def taken_over(self, number: int) -> None:
         """Wait until a member is taken over, and its taker serves all clients."""
         self.until(lambda: self.enhanced.state(number) is State.FAILOVER_COMPLETE, f"b{number} is taken over")
-        taker = int(self.enhanced.rows()[number].taker[1:])
-        self.members.running[taker].wait_for(f"has taken over b{number}")
+        self.members.running[self.enhanced.taker(number)].wait_for(f"has taken over b{number}")

@@ -8,7 +8,8 @@ import threading
 import time
 
 from mqbroker.storage.shared.brokers import State
-from mqclient.jms import AcknowledgeMode
+from mqbroker.storage.sql.database import Connection
+from mqclient.jms import AcknowledgeMode, JMSContext, JMSException
 from tests.integration.brokers import Broker
 from tests.integration.cluster.nodes import ReservedPort
 from tests.integration.imq.enhanced import EnhancedMembers
@@ -88,6 +89,75 @@ class EnhancedTests(EnhancedMembers):
         frozen.wait_for("ends its clients, and starts again")
         self.until(lambda: self.enhanced.state(0) is State.OPERATING, "the frozen one is back")
         self.assertEqual(frozen.written.count("AMQ221007"), 2)
+
+    def test_one_damaged_row_stops_no_takeover_of_several_sessions(self) -> None:
+        """It once ended the takeover of 29 sessions (openmq 294)."""
+        for number in range(2):
+            context = self.context(number)
+            producer, queue = context.create_producer(), context.create_queue("all")
+            for each in range(COUNT):
+                producer.send(queue, f"{number}-{each}")
+        self.members.kill(0)
+        self.taken_over(0)
+        first = self.enhanced.taker(0)
+        damaged = self.enhanced.ask(self._damage)
+        self.members.kill(first)
+        self.taken_over(first)
+        last = self.enhanced.taker(first)
+        consumer = self.context(last).create_consumer(self.contexts[-1].create_queue("all"))
+        expected = [f"{number}-{each}" for number in range(2) for each in range(COUNT) if (number, each) != (0, 3)]
+        self.assertEqual(sorted(self.texts(consumer, len(expected))), sorted(expected))  # type: ignore[type-var]
+        self.assertIsNone(consumer.receive(500))
+        self.members.running[last].wait_for(f"the row {damaged} of session")
+        aside = "SELECT place FROM mqbroker_message WHERE session < 0"
+        self.until(lambda: self.enhanced.ask(lambda connection: connection.rows(aside)) == [(damaged,)], "the row is set aside")
+
+    @staticmethod
+    def _damage(connection: Connection) -> int:
+        """Damage the fourth message of the session that was taken over.  Returns its place."""
+        inherited = "SELECT session FROM mqbroker_session WHERE current = 0"
+        [(place,)] = connection.rows(
+            f"SELECT place FROM mqbroker_message WHERE session = ({inherited}) AND folder = 'all' ORDER BY place LIMIT 1 OFFSET 3"
+        )
+        connection.run("UPDATE mqbroker_message SET buffer = X'0102' WHERE place = ?", (place,))
+        return int(place)
+
+    def test_what_a_former_owner_still_wants_to_write_changes_nothing_that_was_taken(self) -> None:
+        """In a window of time it once wrote over the references of its taker (openmq 221)."""
+        context = self.context(0, AcknowledgeMode.CLIENT_ACKNOWLEDGE, "&reconnectAttempts=0")
+        producer, queue = context.create_producer(), context.create_queue("orders")
+        for number in range(COUNT):
+            producer.send(queue, f"m{number}")
+        self.texts(context.create_consumer(queue), COUNT)
+        frozen = self.members.running[0]
+        frozen.hold_up()
+        self.abandon(context)
+        # It finds this, and the end of a delivery, when it goes on.
+        threading.Thread(target=self._acknowledges, args=(context,), daemon=True).start()
+        self.taken_over(0)
+        taker = self.enhanced.taker(0)
+        at_taker = self.context(taker, AcknowledgeMode.CLIENT_ACKNOWLEDGE)
+        consumer = at_taker.create_consumer(queue)
+        self.assertEqual(self.texts(consumer, COUNT // 2), [f"m{number}" for number in range(COUNT // 2)])
+        at_taker.acknowledge()
+        frozen.go_on()
+        frozen.wait_for("ends its clients, and starts again")
+        self.until(lambda: self.enhanced.state(0) is State.OPERATING, "the frozen one is back")
+        at_taker.close()
+        self.abandon(at_taker)
+        # Nothing that the taker has in its memory counts now.
+        self.members.kill(taker)
+        self.taken_over(taker)
+        again = self.context(self.enhanced.taker(taker))
+        consumer = again.create_consumer(queue)
+        self.assertEqual(self.texts(consumer, COUNT - COUNT // 2), [f"m{number}" for number in range(COUNT // 2, COUNT)])
+        self.assertIsNone(consumer.receive(500))
+
+    def _acknowledges(self, context: JMSContext) -> None:
+        try:
+            context.acknowledge()
+        except JMSException:
+            return
 
     def test_a_second_broker_of_one_id_is_refused(self) -> None:
         other = self.enhanced.folder / "other"
