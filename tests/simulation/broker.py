@@ -321,6 +321,10 @@ class BrokerNode:
         process.stopping = True
         self.life.stop().addCallback(lambda _: self._stopped(process, downtime))
 
+    def freeze(self, seconds: float) -> None:
+        """The process stands still, with all that it has."""
+        self.process.pause(seconds)
+
     def step_clock(self, milliseconds: int) -> None:
         """The wall clock of the machine is set."""
         self.process.wall_offset_ms += milliseconds
