@@ -331,6 +331,10 @@ class BrokerNode:
     def _end_life(self) -> Deferred[None]:
         return self.life.stop()
 
+    def freeze(self, seconds: float) -> None:
+        """The process stands still, with all that it has."""
+        self.process.pause(seconds)
+
     def step_clock(self, milliseconds: int) -> None:
         """The wall clock of the machine is set."""
         self.process.wall_offset_ms += milliseconds

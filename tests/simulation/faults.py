@@ -297,8 +297,7 @@ def _begin(fault: Fault, world: World, network: Network, broker: BrokerNode, cli
             broker.damage_due = True
             broker.crash(fault.machine, fault.downtime)
         case Pause():
-            process = broker.process if fault.client < 0 else clients[fault.client % len(clients)]
-            process.pause(fault.seconds)
+            (broker.freeze if fault.client < 0 else clients[fault.client % len(clients)].pause)(fault.seconds)
         case SlowReader():
             network.slow_reader(clients[fault.client % len(clients)], fault.seconds)
         case ClockStep():

@@ -15,6 +15,9 @@ from dataclasses import dataclass, field
 
 from tests.simulation.cluster.run import simulate_cluster
 from tests.simulation.coverage import Coverage
+from tests.simulation.database.members_run import simulate_enhanced
+from tests.simulation.database.pair_run import simulate_database_pair
+from tests.simulation.database.peers_run import simulate_peers
 from tests.simulation.database.run import simulate_database
 from tests.simulation.ha.runs import simulate_ha
 from tests.simulation.imq.run import simulate_homes
@@ -29,8 +32,11 @@ KINDS: dict[str, Callable[[int], Result]] = {
     "stops": simulate_stops,
     "late": simulate_late,
     "database": simulate_database,
+    "database-pair": simulate_database_pair,
     "ha": simulate_ha,
     "homes": simulate_homes,
+    "peers": simulate_peers,
+    "enhanced": simulate_enhanced,
 }
 """What runs a seed, by the kind of run."""
 CHUNK = 5
@@ -206,6 +212,13 @@ def main(arguments: Sequence[str]) -> int:
         help="one broker that keeps everything in a database",
     )
     kind.add_argument(
+        "--database-pair",
+        action="store_const",
+        dest="kind",
+        const="database-pair",
+        help="a primary and its backups on one database",
+    )
+    kind.add_argument(
         "--ha",
         action="store_const",
         dest="kind",
@@ -218,6 +231,20 @@ def main(arguments: Sequence[str]) -> int:
         dest="kind",
         const="homes",
         help="clusters of home brokers, where each message stays at the broker that took it",
+    )
+    kind.add_argument(
+        "--peers",
+        action="store_const",
+        dest="kind",
+        const="peers",
+        help="the same without a master, with the change record in a database",
+    )
+    kind.add_argument(
+        "--enhanced",
+        action="store_const",
+        dest="kind",
+        const="enhanced",
+        help="enhanced clusters, where one broker takes over another one that has failed",
     )
     parser.add_argument(
         "--coverage",

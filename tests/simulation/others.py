@@ -65,8 +65,12 @@ class Subscriber(AcknowledgingReceiver):
             return await super()._open(session)
         except QueueDoesNotExistError:
             if self._subscription is not None and self._subscription.deleting == NEVER:
-                self.world.violation(f"{self.queue} is gone, which was created and not deleted")
+                self.is_gone()
             raise
+
+    def is_gone(self) -> None:
+        """The broker does not have the subscription."""
+        self.world.violation(f"{self.queue} is gone, which was created and not deleted")
 
     async def receive(self, session: Session, consumer: Consumer) -> None:
         await super().receive(session, consumer)

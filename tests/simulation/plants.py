@@ -518,9 +518,67 @@ DATABASE_PLANTS = {
 }
 """Those of a broker on a database."""
 
+DATABASE_PAIR_PLANTS = {
+    "": None,
+    "lease-not-renewed": Plant(
+        "mqbroker.ha.shared_store.lease:RenewedLease.renew_from_now_on",
+        "self._beat.start(self._terms.renew_period, self.renew, self._renewing.close)",
+        "pass",
+        ("takes the data, although",),
+    ),
+    "refused-work-taken-for-durable": Plant(
+        "mqbroker.storage.sql.sqlstore:SqlStore._written",
+        "if error is not None:",
+        "if False:",
+        ("acknowledges transaction",),
+        (34,),
+    ),
+    "batch-of-the-former-owner": Plant(
+        "mqbroker.storage.sql.session:take",
+        "SET owner = ?, epoch = ?, batch = 0 WHERE",
+        "SET owner = ?, epoch = ? WHERE",
+        (*LOST, *WOULD_BE_LOST, "is still in doubt", "took effect"),
+        (10,),
+    ),
+}
+"""Those of a primary and its backups on one database."""
+
+PEER_PLANTS = {
+    "": None,
+    "made-before-it-is-on-record": HOME_PLANTS["made-before-it-is-on-record"],
+    "record-not-followed": Plant(
+        "mqbroker.imq.master.recording:Recording.answer_record_has",
+        "generation != self.standing.generation or int(position) > self.standing.position",
+        "generation != self.standing.generation",
+        (" lacks ",),
+    ),
+}
+"""Those of home brokers whose change record is in a database."""
+
+ENHANCED_PLANTS = {
+    "": None,
+    "stamp-not-compared": Plant(
+        "mqbroker.imq.enhanced.watch:Watch._is_dead",
+        "suspect is None or suspect.stamp != row.stamp",
+        "suspect is None",
+        ("which has done nothing wrong",),
+    ),
+    "taken-over-and-not-read": Plant(
+        "mqbroker.messaging.messaging:Messaging.adopt",
+        "for each in recovered.inherited]",
+        "for each in recovered.inherited[1:]]",
+        ("are left in the table of", *LOST),
+        (6,),
+    ),
+}
+"""Those of enhanced clusters."""
+
 RUN_PLANTS = {
     **PLANTS,
     **DATABASE_PLANTS,
+    **DATABASE_PAIR_PLANTS,
+    **PEER_PLANTS,
+    **ENHANCED_PLANTS,
     **STOP_PLANTS,
     **LATE_PLANTS,
     **CLUSTER_PLANTS,

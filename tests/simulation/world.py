@@ -9,6 +9,7 @@ from __future__ import annotations
 import heapq
 import random
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from tests.support.disk import SimulatedCrash
@@ -52,6 +53,8 @@ class Process:
         self.name = name
         self.rng = rng
         self.alive = True
+        self.run: Callable[[Callable[[], object]], object] = lambda function: function()
+        """Runs an event; for a process whose events may wait in the middle."""
         self.life = 1
         """How often whoever it is a process of has been started so far."""
         self.stopping = False
@@ -80,15 +83,22 @@ class Process:
 
         The others may take longer than ``seconds``, when they stand still in the middle of theirs.
         """
-        held: list[tuple[int, Event]] = []
         still = (self, *parts)
         for each in still:
-            each._held = held
+            each.begin_waiting()
         self.world.run(seconds)
         for each in still:
-            each._held = None
-            # What stood still in the middle of an event ends that first.
-            each.pause(WAKING)
+            each.end_waiting()
+
+    def begin_waiting(self) -> None:
+        """What is due from now on is held, for the process is in the middle of an event."""
+        self._held = []
+
+    def end_waiting(self) -> None:
+        """The event goes on."""
+        held, self._held = self._held or [], None
+        # What stood still in the middle of an event ends that first.
+        self.pause(WAKING)
         for number, event in held:
             self.world.put_back(number, event)
 
@@ -101,6 +111,11 @@ class Process:
         else:
             return False
         return True
+
+    @property
+    def in_the_middle(self) -> bool:
+        """Does it stand still in the middle of an event?"""
+        return self._held is not None
 
     @property
     def paused(self) -> bool:
@@ -189,7 +204,10 @@ class World:
             raise SimulationError(f"the run does not come to an end: {self.events} events")
         event.fired = True
         try:
-            event.function(*event.args)
+            if event.process is None:
+                event.function(*event.args)
+            else:
+                event.process.run(partial(event.function, *event.args))
         except SimulatedCrash:
             # Whoever lost its disk was told by the disk before this was raised.
             pass

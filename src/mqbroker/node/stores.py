@@ -12,6 +12,7 @@ from mqbroker.node.parts import Parts
 from mqbroker.storage.disk.claim import OwnFolder, WithOwnFolder
 from mqbroker.storage.disk.diskwriter import DiskWriter
 from mqbroker.storage.files.filestore import FileStore
+from mqbroker.storage.files.folders import make_folder
 from mqbroker.storage.settings import StoreSettings
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def _database_store(
     from mqbroker.storage.sql.sqlstore import SqlStore
 
     folders, writer = store_settings(settings), new_writer()
-    parts.file_system.make_directory(folders.node_directory)
+    make_folder(parts.file_system, folders.node_directory)
     shared = parts.activation.claim(parts.file_system, folders.node_directory, writer)
     own = OwnFolder(parts.file_system, folders.node_directory)
     claim = own if shared is None else WithOwnFolder(shared, own)

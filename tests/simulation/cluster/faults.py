@@ -6,6 +6,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 from tests.simulation import faults
 from tests.simulation.cluster.fabric import Fabric
@@ -122,7 +123,10 @@ class ClusterSchedule:
         for node in nodes:
             node.network.plan([each.cut for each in self.cuts if each.node == node.number])
         for fault in self.timed:
-            world.schedule(fault.at, _begin, fault, world, fabric, nodes, clients)
+            world.schedule(fault.at, self.begin, fault, world, fabric, nodes, clients)
+
+    def begin(self, fault: Any, world: World, fabric: Fabric, nodes: Sequence[Any], clients: Sequence[Process]) -> None:
+        _begin(fault, world, fabric, nodes, clients)
 
 
 def draw(rng: random.Random, plan: ClusterPlan) -> ClusterSchedule:

@@ -57,6 +57,8 @@ COUNTED_SECONDS = 5.0
 RELINKED_SECONDS = 2.0
 """Within which links are there again after a partition."""
 SCHEDULED_MAX = 100.0
+QUIET_SECONDS = 1.0
+"""Within which there is a moment in which no node asks another one."""
 DRAINS_MAX = 8
 
 
@@ -74,11 +76,11 @@ class ClusterSimulation:
         node_class: type[ClusterNode] = ClusterNode,
     ) -> None:
         self.world = World(seed, EVENTS_MAX)
-        self.fabric = Fabric(self.world)
+        self.fabric = self._make_fabric()
         self.plan = plan or ClusterPlan.draw(self.world.generator("cluster plan"))
         self.ledger = self._make_ledger()
-        self.nodes = [node_class(self.world, self.fabric, self.ledger, self.plan, number, store_class) for number in range(self.plan.nodes)]
-        self.schedule = schedule or faults.draw(self.world.generator("cluster faults"), self.plan)
+        self.nodes = [self._make_node(node_class, number, store_class) for number in range(self.plan.nodes)]
+        self.schedule = schedule or self._draw_faults(self.world.generator("cluster faults"))
         self.copies = self._make_copies()
         for node in self.nodes:
             node.peers, node.on_handover = self.nodes, self.copies.look
@@ -86,6 +88,15 @@ class ClusterSimulation:
         self.watchers: list[Watcher] = []
         self.decisions: dict[Xid, bool] = {}
         """What transaction managers have decided: True to commit."""
+
+    def _make_fabric(self) -> Fabric:
+        return Fabric(self.world)
+
+    def _make_node(self, kind: type[ClusterNode], number: int, store_class: type[FileStore]) -> ClusterNode:
+        return kind(self.world, self.fabric, self.ledger, self.plan, number, store_class)
+
+    def _draw_faults(self, rng: random.Random) -> faults.ClusterSchedule:
+        return faults.draw(rng, self.plan)
 
     def _make_ledger(self) -> ClusterLedger:
         return ClusterLedger(self.plan.several_hops)
@@ -133,8 +144,7 @@ class ClusterSimulation:
             actor.start()
         world.run(faults.HEALED_AT)
         self.fabric.heal()
-        for node in self.nodes:
-            node.heal()
+        self._heal_nodes()
         world.note("everything is healed")
         steps: tuple[Callable[[], bool], ...] = (
             lambda: self._wait(PATIENCE, self._all_run, "a node does not start again"),
@@ -150,6 +160,10 @@ class ClusterSimulation:
         for step in steps:
             if not step():
                 return
+
+    def _heal_nodes(self) -> None:
+        for node in self.nodes:
+            node.heal()
 
     def _wait(self, seconds: float, condition: Callable[[], bool], text: str | Callable[[], str]) -> bool:
         """To ask for the condition after each event would take a tenth of the time of a run."""
@@ -356,6 +370,7 @@ class ClusterSimulation:
     def _judge(self) -> bool:
         world = self.world
         world.run(2.0)
+        world.run(QUIET_SECONDS, self._is_quiet)
         for problem in self.ledger.problems():
             world.violation(problem)
         for node in self.nodes:
@@ -369,6 +384,10 @@ class ClusterSimulation:
         for node in self.nodes:
             if node.serves and node.messages_recovered:
                 world.violation(f"{node.messages_recovered} messages are back on {node.name} after all were acknowledged")
+        return True
+
+    def _is_quiet(self) -> bool:
+        """Does no node ask another one just now?"""
         return True
 
     # --- who works in it

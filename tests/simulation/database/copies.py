@@ -11,8 +11,8 @@ from mqbroker.storage.errors import StorageError
 from mqbroker.storage.sql.sqlstore import SqlStore
 from tests.simulation.broker import BrokerNode
 from tests.simulation.copies import Copies, _Idle, body_in
-from tests.simulation.database.node import DatabaseNode
-from tests.simulation.database.server import PlainDatabase
+from tests.simulation.database.connections import PlainDatabase
+from tests.simulation.database.on_database import OnDatabase
 from tests.simulation.settings import STORE
 from tests.simulation.survival import Kept
 from tests.support.disk import SimulatedDisk
@@ -23,7 +23,7 @@ class DatabaseCopies(Copies):
     """The broker of a copy has an empty disk of its own."""
 
     def _start(self, node: BrokerNode, kept: Kept) -> str | None:
-        assert isinstance(node, DatabaseNode)
+        assert isinstance(node, OnDatabase)
         database = PlainDatabase(node.server_of_data.image())
         self._reading = SimulatedDiskWriter()
         disk = SimulatedDisk(self._rng)

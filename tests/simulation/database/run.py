@@ -23,7 +23,7 @@ class DatabaseSimulation(Simulation):
     def make_broker(self, store_class: object) -> BrokerNode:
         self.threads = Threads(self.world)
         self.server = DatabaseServer(self.world, self.threads)
-        return DatabaseNode(self.world, self.network, self.ledger, self.server, self.threads)
+        return DatabaseNode(self.server, self.world, self.network, self.ledger)
 
     def draw_faults(self, rng: random.Random) -> DatabaseSchedule:  # type: ignore[override]
         return draw(rng)

@@ -6,14 +6,14 @@ read beside it.  So a reader never waits for a writer, nor sees its work, as wit
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING
 
 from mqbroker.process.sqlite import SqliteConnection
 from mqbroker.storage.sql.database import Connection, DatabaseAwayError, Row
 from mqbroker.storage.sql.schema import table
+from tests.simulation.database.connections import NAME, Machine, SimulatedConnection, memory
 from tests.simulation.database.threads import Threads
 from tests.simulation.world import WALL_START_MS, Process, World
 from tests.support.disk import SimulatedCrash
@@ -23,62 +23,35 @@ if TYPE_CHECKING:
 
 IDLE_LIMIT = 1.0
 """Seconds after which the server ends a transaction in which nothing happens."""
-LOCK_LIMIT = 2.0
-"""Seconds that a transaction waits for the one that is open."""
 HELD_UP = 0.1
-"""Seconds of that from which on the wait counts as trouble."""
-SILENCE_LIMIT = 1.5
-"""Seconds after which a client gives up a connection that does not answer."""
-NAME = "simulated"
+"""Seconds of a wait for another transaction from which on it counts as trouble."""
 SILENT = "the database does not answer"
-
-T = TypeVar("T")
-
-
-class Machine(Protocol):
-    """What a connection belongs to, as far as faults are concerned."""
-
-    def killed_by_database(self, machine: bool, downtime: float) -> None:
-        """The process ends in the middle of an operation."""
 
 
 @dataclass(slots=True)
 class Armed:
-    """A fault that waits for an operation: the one at ``point`` after ``after`` others of that kind, see :mod:`.faults`."""
+    """A fault that waits for an operation: the one at ``point`` after ``after`` others of that kind, see :mod:`.faults`.
+
+    ``machine``: whose operations these are; None = those of anybody.
+    """
 
     point: str
     after: int
     what: str
     seconds: float
+    machine: Machine | None
 
 
-def memory() -> sqlite3.Connection:
-    return sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+@dataclass(frozen=True, slots=True)
+class Taking:
+    """The process ``owner`` has become the owner of a session, which now belongs to the member ``broker`` ('' = there are no members)."""
 
-
-class PlainDatabase:
-    """A database of its own that never fails, with the tables of another one; see :class:`mqbroker.storage.sql.database.Database`."""
-
-    name = NAME
-    binary = "BLOB"
-    number = "INTEGER"
-    now = "now_ms()"
-
-    def __init__(self, image: bytes) -> None:
-        self._connection = memory()
-        self._connection.deserialize(image)
-        self._connection.create_function("now_ms", 0, lambda: 0)
-
-    def connect(self) -> Connection:
-        return _Kept(self._connection, NAME)
-
-    def close(self) -> None:
-        self._connection.close()
-
-
-class _Kept(SqliteConnection):
-    def close(self) -> None:
-        """All connections are one, which stays."""
+    time: float
+    session: int
+    owner: str
+    broker: str
+    former: str
+    """The process that was the owner before; '' = none."""
 
 
 class DatabaseServer:
@@ -92,15 +65,23 @@ class DatabaseServer:
         self.armed: list[Armed] = []
         self.last_trouble = -1000.0
         """When it last failed, or was slow."""
+        self.last_uneven = -1000.0
+        """The same, where others may have met none of it."""
         self.breaks = 0
         """How often an operation has failed."""
         self.committed: dict[str, int] = {}
         """The number of the last transaction that each owner of data has committed."""
+        self.takings: list[Taking] = []
+        """Who has become the owner of which data, in order."""
+        self.on_taking: Callable[[Taking], object] = lambda taking: None
+        self.ahead_ms = 0
+        """By how much its clock has been put forward."""
         self.holder: SimulatedConnection | None = None
         """Who has a transaction open."""
         self._finishing = False
         """The holder is gone, and what becomes of its transaction is decided later."""
         self._transaction = 0
+        self._owners: dict[int, str] = {}
         self._has_tables = False
         self._away_until = self._silent_until = self._refuses_until = 0.0
         self._connections: list[SimulatedConnection] = []
@@ -112,12 +93,12 @@ class DatabaseServer:
 
     def wall_ms(self) -> int:
         """The time of the server, ms since the epoch: ``now_ms()`` in statements."""
-        return WALL_START_MS + int(self.world.now * 1000) if self._replayed_ms is None else self._replayed_ms
+        return WALL_START_MS + int(self.world.now * 1000) + self.ahead_ms if self._replayed_ms is None else self._replayed_ms
 
     # --- for connections
 
-    def connect(self, process: Process, machine: Machine | None) -> SimulatedConnection:
-        connection = SimulatedConnection(self, process, machine)
+    def connect(self, process: Process, machine: Machine | None, patience: float | None) -> SimulatedConnection:
+        connection = SimulatedConnection(self, process, machine, patience)
         self.meet(connection, "connect")
         self.threads.wait(process, self.delay())
         if self.world.now < max(self._away_until, self._refuses_until):
@@ -129,7 +110,7 @@ class DatabaseServer:
 
     def delay(self) -> float:
         if self.slow > 1:
-            self.last_trouble = self.world.now
+            self.last_trouble = self.last_uneven = self.world.now
         return self.rng.expovariate(4000) * self.slow
 
     def trouble(self, text: str) -> DatabaseAwayError:
@@ -148,10 +129,10 @@ class DatabaseServer:
         if silent <= 0:
             return
         self.last_trouble = self.world.now
-        if connection.commits and silent > SILENCE_LIMIT and self.rng.random() < 0.5:
+        if connection.commits and silent > connection.silence_limit and self.rng.random() < 0.5:
             # The request has come through, and is carried out; the client does not hear of that.
             self.leave(connection, SILENT, silent, commit=True)
-        self.threads.wait(connection.process, min(silent, SILENCE_LIMIT))
+        self.threads.wait(connection.process, min(silent, connection.silence_limit))
         if self.world.now < self._silent_until:
             # The server sees that the client is gone when it can hear again.
             self.leave(connection, SILENT, self._silent_until - self.world.now)
@@ -161,10 +142,10 @@ class DatabaseServer:
         """Wait for the transaction that is open, and begin one."""
         begun, pause = self.world.now, 0.0005
         while self.holder is not None:
-            if self.world.now - begun > LOCK_LIMIT:
+            if self.world.now - begun > connection.lock_limit:
                 raise self.trouble("the database is held up by another transaction")
             if self.world.now - begun > HELD_UP:
-                self.last_trouble = self.world.now
+                self.last_trouble = self.last_uneven = self.world.now
             self.threads.wait(connection.process, pause)
             connection.check()
             pause = min(pause * 2, 0.05)
@@ -206,7 +187,28 @@ class DatabaseServer:
         self._front.commit()
         self._free(connection)
         if self.has_tables:
-            self.committed.update(self._front.rows(table("SELECT owner, MAX(batch) FROM {session} GROUP BY owner")))  # type: ignore[arg-type]
+            self._note_owners()
+
+    def _note_owners(self) -> None:
+        for session, owner, broker, current, batch in self.ask(
+            "SELECT session, owner, broker, current, batch FROM {session} ORDER BY session"
+        ):
+            if current:
+                self.committed[owner] = max(self.committed.get(owner, 0), batch)
+            if owner and owner != self._owners.get(session, ""):
+                former, self._owners[session] = self._owners.get(session, ""), owner
+                self.takings.append(Taking(self.world.now, session, owner, broker, former))
+                self.on_taking(self.takings[-1])
+
+    def end_writers(self, connection: SimulatedConnection) -> list[Row]:
+        """What somebody else has open ends, unless it is a commit that is under way."""
+        holder = self.holder
+        if holder is None or holder is connection or self._finishing:
+            return []
+        self.world.note(f"{connection.process.name} has a transaction of {holder.process.name} ended")
+        holder.broken = "the database has ended the connection"
+        self.roll_back(holder)
+        return [(True,)]
 
     def roll_back(self, connection: SimulatedConnection) -> None:
         if self.holder is connection:
@@ -235,7 +237,7 @@ class DatabaseServer:
     def meet(self, connection: SimulatedConnection, point: str) -> None:
         """A connection comes to an operation; raises what a fault there causes."""
         for armed in self.armed:
-            if armed.point != point or connection.machine is None:
+            if armed.point != point or connection.machine is None or armed.machine not in (None, connection.machine):
                 continue
             if armed.after:
                 armed.after -= 1
@@ -248,9 +250,9 @@ class DatabaseServer:
         world, machine = self.world, connection.machine
         assert machine is not None
         world.note(f"fault: {armed} hits {connection.process.name}")
-        self.last_trouble = world.now
+        self.last_trouble = self.last_uneven = world.now
         if armed.what == "freeze":
-            self.threads.freeze(connection.process, armed.seconds)
+            machine.freeze(armed.seconds)
             return
         # A commit that is under way may be carried out.
         commits = armed.point == "commit" and self.rng.random() < 0.5
@@ -261,9 +263,14 @@ class DatabaseServer:
             raise SimulatedCrash
         raise self.trouble(connection.broken)
 
-    def arm(self, point: str, after: int, what: str, seconds: float) -> None:
+    def arm(self, point: str, after: int, what: str, seconds: float, machine: Machine | None = None) -> None:
         """See :class:`tests.simulation.database.faults.AtOperation`."""
-        self.armed.append(Armed(point, after, what, seconds))
+        self.armed.append(Armed(point, after, what, seconds, machine))
+
+    def put_forward(self, milliseconds: int) -> None:
+        """Its clock is set: what was to last for a while has ended."""
+        self.ahead_ms += milliseconds
+        self.last_trouble = self.world.now
 
     def go_away(self, seconds: float) -> None:
         """The server is restarted: connections and transactions end."""
@@ -282,6 +289,7 @@ class DatabaseServer:
     def refuse(self, seconds: float) -> None:
         """New connections are refused; those that are there go on."""
         self._refuses_until = max(self._refuses_until, self.world.now + seconds)
+        self.last_uneven = self._refuses_until
 
     def heal(self) -> None:
         self.slow = 1.0
@@ -325,6 +333,10 @@ class DatabaseServer:
         """What was committed, at once."""
         return self._front.rows(table(statement), parameters)
 
+    def turn_of(self, owner: str) -> int:
+        """Which of the takings was the last one by this process, counted from 1; 0 = none."""
+        return max((number for number, taking in enumerate(self.takings, 1) if taking.owner == owner), default=0)
+
     def owns(self, session: StoreSession) -> bool:
         """Do the data have this owner, in this epoch?"""
         return self.ask("SELECT owner, epoch FROM {session} WHERE session = ?", (session.number,)) == [(session.owner, session.epoch)]
@@ -332,106 +344,3 @@ class DatabaseServer:
     def close(self) -> None:
         self._work_raw.close()
         self._front_raw.close()
-
-
-class ServerDatabase:
-    """See :class:`mqbroker.storage.sql.database.Database`: the server as one process sees it."""
-
-    name = NAME
-    binary = "BLOB"
-    number = "INTEGER"
-    now = "now_ms()"
-
-    def __init__(self, server: DatabaseServer, process: Process, machine: Machine | None = None) -> None:
-        self._server = server
-        self._process = process
-        self._machine = machine
-
-    def connect(self) -> Connection:
-        return self._server.connect(self._process, self._machine)
-
-
-class SimulatedConnection:
-    """See :class:`mqbroker.storage.sql.database.Connection`.  One that is ``broken`` answers no more."""
-
-    def __init__(self, server: DatabaseServer, process: Process, machine: Machine | None) -> None:
-        self._server = server
-        self.process = process
-        self.machine = machine
-        self.broken = ""
-        self.used = 0.0
-        """When the last statement was done."""
-        self.commits = False
-        """Is a commit under way?"""
-        self.done: list[tuple[int, Callable[[Connection], object]]] = []
-        """What the open transaction has done, and when (ms since the epoch)."""
-
-    def check(self) -> None:
-        if self.broken:
-            raise self._server.trouble(self.broken)
-
-    def begin(self) -> None:
-        self._go("begin")
-        self._server.open_transaction(self)
-        self.used = self._server.world.now
-
-    def commit(self) -> None:
-        self.commits = True
-        self._go("commit")
-        self._commit()
-
-    def rollback(self) -> None:
-        if not self.broken and self.process.alive:
-            self._server.roll_back(self)
-
-    def rows(self, statement: str, parameters: Sequence[object] = ()) -> list[Row]:
-        self._go("rows")
-        if self._server.holder is not self:
-            return self._server.front.rows(statement, parameters)
-        if statement.lstrip().startswith("SELECT"):
-            self.used = self._server.world.now
-            return self._server.work(self).rows(statement, parameters)
-        return self._do(lambda connection: connection.rows(statement, parameters))
-
-    def run(self, statement: str, parameters: Sequence[object] = ()) -> int:
-        self._go("run")
-        return self._do(lambda connection: connection.run(statement, parameters))
-
-    def run_many(self, statement: str, parameters: Iterable[Sequence[object]]) -> None:
-        every = [tuple(each) for each in parameters]
-        self._go("run")
-        self._do(lambda connection: connection.run_many(statement, every))
-
-    def _do(self, function: Callable[[Connection], T]) -> T:
-        """Change something; the commit does the same for all.  Outside of a transaction this is one."""
-        server = self._server
-        alone = server.holder is not self
-        if alone:
-            server.open_transaction(self)
-        try:
-            result = function(server.work(self))
-        except BaseException:
-            if alone:
-                server.roll_back(self)
-            raise
-        self.done.append((server.wall_ms(), function))
-        self.used = server.world.now
-        if alone:
-            self._commit()
-        return result
-
-    def _commit(self) -> None:
-        self._server.commit(self)
-        self.commits = False
-        self._server.meet(self, "committed")
-        self._server.travel(self)
-
-    def close(self) -> None:
-        if self.process.alive:
-            self._server.closed(self)
-
-    def _go(self, point: str) -> None:
-        """A request goes to the server, and is about to be carried out."""
-        self.check()
-        self._server.meet(self, point)
-        self._server.travel(self)

@@ -11,10 +11,7 @@ from tests.simulation.database.server import DatabaseServer
 
 def problems(server: DatabaseServer, messaging: Messaging) -> Iterator[str]:
     """Rows that nobody needs any more, or that are missing."""
-    for name in ("reference", "message", "body", "branch", "removal"):
-        rows = server.ask(f"SELECT * FROM {{{name}}}")
-        if rows:
-            yield f"{len(rows)} rows are left in the table of {name}: {[_short(row) for row in rows[:3]]}"
+    yield from left(server)
     kept = {record for cache in messaging.core.duplicate_id_caches() for record in cache._ids.values()}
     stored = {row[0] for row in server.ask("SELECT record FROM {duplicate}")}
     if not stored <= kept:
@@ -26,6 +23,14 @@ def problems(server: DatabaseServer, messaging: Messaging) -> Iterator[str]:
     sessions = server.ask("SELECT session, node_id FROM {session}")
     if len(sessions) != 1:
         yield f"there are {len(sessions)} sessions: {sessions}"
+
+
+def left(server: DatabaseServer) -> Iterator[str]:
+    """Rows of messages that are there although all queues are empty."""
+    for name in ("reference", "message", "body", "branch", "removal"):
+        rows = server.ask(f"SELECT * FROM {{{name}}}")
+        if rows:
+            yield f"{len(rows)} rows are left in the table of {name}: {[_short(row) for row in rows[:3]]}"
 
 
 def _short(row: tuple[object, ...]) -> tuple[object, ...]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import unittest
 from collections.abc import Callable
 
+from mqbroker.storage.sql import schema, session
 from mqbroker.storage.sql.database import DatabaseAwayError, transaction
-from tests.simulation.database.server import IDLE_LIMIT, LOCK_LIMIT, SILENCE_LIMIT, DatabaseServer, ServerDatabase, SimulatedConnection
+from tests.simulation.database.connections import LOCK_LIMIT, SILENCE_LIMIT, ServerDatabase, SimulatedConnection
+from tests.simulation.database.server import IDLE_LIMIT, DatabaseServer, Taking
 from tests.simulation.database.threads import Threads
 from tests.simulation.world import WALL_START_MS, Process, World
 
@@ -17,6 +19,9 @@ class Machine:
 
     def killed_by_database(self, machine: bool, downtime: float) -> None:
         self._test.kill()
+
+    def freeze(self, seconds: float) -> None:
+        self._test.threads.freeze(self._test.process, seconds)
 
 
 class ServerTests(unittest.TestCase):
@@ -35,13 +40,13 @@ class ServerTests(unittest.TestCase):
     def make_process(self, name: str) -> Process:
         return Process(self.world, name, self.world.generator(name))
 
-    def do(self, use: Callable[[SimulatedConnection], object], process: Process | None = None) -> None:
+    def do(self, use: Callable[[SimulatedConnection], object], process: Process | None = None, patience: float | None = None) -> None:
         """Use a connection in a thread; what becomes of that is said."""
         process = process or self.process
 
         def run() -> None:
             try:
-                use(ServerDatabase(self.server, process, Machine(self)).connect())
+                use(ServerDatabase(self.server, process, Machine(self), patience).connect())
             except DatabaseAwayError as error:
                 self.said.append(str(error))
             else:
@@ -157,3 +162,45 @@ class ServerTests(unittest.TestCase):
         self.server.fall_silent(SILENCE_LIMIT * 2)
         self.insert(2)
         self.assertEqual((self.outcome(), self.there), (["done", "the database does not answer"], [1]))
+
+    def test_a_connection_with_little_patience_gives_up_sooner(self) -> None:
+        self.insert(1, wait=0.8)
+        self.world.schedule(0.1, self.do, lambda connection: self.write(connection, "INSERT INTO t VALUES (2)"), self.other, 0.3)
+        self.assertEqual((self.outcome(), self.there), (["the database is held up by another transaction", "done"], [1]))
+
+    def test_the_transaction_of_another_one_can_be_ended(self) -> None:
+        found: list[object] = []
+        self.insert(1, wait=0.8)
+        self.world.schedule(
+            0.1, self.do, lambda connection: found.extend(connection.rows(ServerDatabase.end_writers, ("a table",))), self.other
+        )
+        self.assertEqual((self.outcome(), self.there), (["done", "the database has ended the connection"], []))
+        self.assertEqual(found, [(True,)])
+
+    def test_a_fault_may_wait_for_one_of_the_machines(self) -> None:
+        self.server.arm("run", 0, "break", 0.0, Machine(self))
+        self.insert(1)
+        self.assertEqual((self.outcome(), self.there), (["done"], [1]))
+
+    def test_the_server_knows_who_has_taken_data_and_when(self) -> None:
+        told: list[Taking] = []
+        self.server.on_taking = told.append
+
+        def take(owner: str) -> None:
+            def use(connection: SimulatedConnection) -> None:
+                schema.prepare(ServerDatabase(self.server, self.process), connection)
+                session.take(connection, "node", owner)
+
+            self.do(use)
+            self.world.run(1.0)
+
+        take("a")
+        take("b")
+        self.assertEqual([(each.owner, each.former, each.broker) for each in told], [("a", "", ""), ("b", "a", "")])
+        self.assertEqual((self.server.turn_of("a"), self.server.turn_of("b"), self.server.turn_of("c")), (1, 2, 0))
+
+    def test_a_clock_that_is_put_forward_stays_so(self) -> None:
+        before = self.server.wall_ms()
+        self.server.put_forward(5000)
+        self.world.run(1.0)
+        self.assertEqual(self.server.wall_ms() - before, 6000)

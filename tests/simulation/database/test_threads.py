@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import unittest
 
-from tests.simulation.database.threads import Threads, ThreadWriter
+from tests.simulation.database.threads import ThreadBeat, ThreadLock, Threads, ThreadWriter
 from tests.simulation.world import Process, SimulationError, World
 
 
@@ -82,3 +82,29 @@ class ThreadsTests(unittest.TestCase):
         self.process.call_later(0.0, writer.close)
         self.world.run(5.0)
         self.assertEqual(self.seen[3:], ["last at 5.2", "last ends at 7.2"])
+
+    def test_a_beat_goes_on_until_it_is_stopped(self) -> None:
+        beat = ThreadBeat(self.threads, self.process)
+        beat.start(0.2, lambda: self.walk("step", 0.1), lambda: self.seen.append("end"))
+        self.world.schedule(0.65, beat.stop)
+        self.world.run(5.0)
+        self.assertEqual(self.seen, ["step at 0.2", "step ends at 0.3", "step at 0.5", "step ends at 0.6", "end"])
+
+    def test_a_beat_that_begins_anew_waits_for_the_step_that_is_under_way(self) -> None:
+        beat = ThreadBeat(self.threads, self.process)
+        beat.start(0.2, lambda: self.walk("former", 0.5), lambda: self.seen.append("its end"))
+        self.world.schedule(0.3, beat.start, 0.1, lambda: self.walk("next"), lambda: self.seen.append("never"))
+        self.world.run(0.75)
+        self.assertEqual(self.seen, ["former at 0.2", "former ends at 0.7", "its end", "next ends at 0.7"])
+
+    def test_a_lock_excludes_other_threads(self) -> None:
+        lock = ThreadLock(self.threads, self.process)
+
+        def work(name: str) -> None:
+            with lock:
+                self.walk(name, 0.3)
+
+        self.threads.start(self.process, lambda: work("a"))
+        self.threads.start(self.process, lambda: work("b"), 0.1)
+        self.world.run(5.0)
+        self.assertEqual(self.seen, ["a at 0.0", "a ends at 0.3", "b at 0.3", "b ends at 0.6"])

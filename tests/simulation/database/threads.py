@@ -41,8 +41,10 @@ class _Worker:
 class SimulatedThread:
     """Runs one function of a process beside its loop."""
 
-    def __init__(self, threads: Threads, process: Process, worker: _Worker, function: Callable[[], object]) -> None:
+    def __init__(self, threads: Threads, process: Process, worker: _Worker, function: Callable[[], object], is_loop: bool = False) -> None:
         self._threads = threads
+        self.is_loop = is_loop
+        """Does it run an event of the loop?"""
         self.process = process
         self._worker = worker
         self._function = function
@@ -74,9 +76,13 @@ class SimulatedThread:
     def wait(self, seconds: float) -> None:
         """Let the world go on for so long; for the thread itself.  Raises SimulatedCrash when its process has ended meanwhile."""
         if not self.killed:
+            if self.is_loop:
+                self.process.begin_waiting()
             self._threads.world.schedule(seconds, self.turn)
             self._back.release()
             self._worker.go.acquire()
+            if self.is_loop:
+                self.process.end_waiting()
         if self.killed or not self.process.alive:
             self.killed = True
             raise SimulatedCrash
@@ -119,6 +125,17 @@ class Threads:
         self._all.append(thread)
         self.world.schedule(seconds, thread.turn)
         return thread
+
+    def run_event(self, process: Process, function: Callable[[], object]) -> None:
+        """An event of the loop of ``process``, now: where it waits, others go on, whose events may wait, too."""
+        if self.current is not None and self.current.process is process:
+            function()
+            return
+        thread = SimulatedThread(self, process, self.idle.pop() if self.idle else _Worker(), function, is_loop=True)
+        self._all.append(thread)
+        thread.turn()
+        if thread.ended:
+            self._all.remove(thread)
 
     def wait(self, process: Process, seconds: float) -> None:
         """Whoever runs just now, a thread of ``process`` or its loop, waits.  Raises SimulatedCrash when the process ends meanwhile."""
@@ -201,3 +218,49 @@ class ThreadWriter:
     def _report(self, done: Done, error: Exception | None) -> None:
         if not self._closed:
             self._in_turn(done, error)
+
+
+class ThreadBeat:
+    """See :class:`mqbroker.ha.shared_store.lease.Beat`: steps may wait in the middle.  What comes at the end does so when a step is due."""
+
+    def __init__(self, threads: Threads, process: Process) -> None:
+        self._threads = threads
+        self._process = process
+        self._present: object = None
+        self._thread: SimulatedThread | None = None
+
+    def start(self, seconds: float, step: Callable[[], object], end: Callable[[], object]) -> None:
+        self._present = present = object()
+        former = self._thread
+        self._thread = self._threads.start(self._process, lambda: self._run(former, present, seconds, step, end), seconds)
+
+    def stop(self) -> None:
+        self._present = None
+
+    def _run(
+        self, former: SimulatedThread | None, present: object, seconds: float, step: Callable[[], object], end: Callable[[], object]
+    ) -> None:
+        while former is not None and not former.ended:
+            self._threads.wait(self._process, LOOP_LOOKS_AFTER)
+        while present is self._present:
+            step()
+            if present is self._present:
+                self._threads.wait(self._process, seconds)
+        end()
+
+
+class ThreadLock:
+    """A lock between threads of one process."""
+
+    def __init__(self, threads: Threads, process: Process) -> None:
+        self._threads = threads
+        self._process = process
+        self._held = False
+
+    def __enter__(self) -> None:
+        while self._held:
+            self._threads.wait(self._process, LOOP_LOOKS_AFTER)
+        self._held = True
+
+    def __exit__(self, *exception: object) -> None:
+        self._held = False

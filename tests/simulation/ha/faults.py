@@ -132,7 +132,10 @@ class HaSchedule:
         for node in group.machines:
             node.network.plan([each.cut for each in self.cuts if each.node == node.number])
         for fault in self.timed:
-            world.schedule(fault.at, _begin, fault, world, group, clients)
+            world.schedule(fault.at, self.begin, fault, world, group, clients)
+
+    def begin(self, fault: HaFault, world: World, group: Group, clients: Sequence[Process]) -> None:
+        _begin(fault, world, group, clients)
 
 
 def draw(rng: random.Random, brokers: int) -> HaSchedule:

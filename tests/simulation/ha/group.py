@@ -32,6 +32,9 @@ class Group:
     ``settings`` are those of all brokers that have nothing to do with high availability.  ``fabric`` joins the group with others.
     """
 
+    goes_on_at_once = True
+    """Does another broker notice at once that the active one has ended?"""
+
     def __init__(self, world: World, plan: HaPlan, ledger: HaLedger, settings: Plan, fabric: GroupFabric | None = None) -> None:
         self.world = world
         self.plan = plan
@@ -176,9 +179,7 @@ class Group:
 
     def differences(self) -> list[str]:
         """What is not as it must be when nothing fails any more."""
-        found = [
-            f"{node.name} is {node.life.state if node.running else 'not there'}" for node in self.nodes if not (node.serves or node.waits)
-        ]
+        found = [f"{node.name} is {node.doing}" for node in self.nodes if not (node.serves or node.waits)]
         serving = self.serving
         if len(serving) != 1:
             return [*found, f"{[node.name for node in serving]} are active"]

@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from twisted.internet.defer import Deferred
+
 from mqbroker.config.model.configuration import Configuration
 from mqbroker.ha.locks.coordination import coordinated_name
 from mqbroker.ha.locks.proof import LockProof
@@ -71,8 +73,6 @@ class HaNode(BrokerNode):
         """Until then it may be slow to look at its lock."""
         self.load_seconds = 0.0
         """How long its process stands still when it reads its journal."""
-        self._in_the_middle = False
-        """Does it stand still in the middle of an event?"""
         self.has_served = False
         """Has its process been active?"""
         self.lock_manager: SimulatedLockManager | None = None
@@ -97,7 +97,7 @@ class HaNode(BrokerNode):
 
     def make_process(self) -> Process:
         """With a view of the disk of its own: what is left of an earlier one does nothing any more."""
-        self._in_the_middle = self.has_served = False
+        self.has_served = False
         process = HostProcess(self.world, f"{self.name} life {self.starts}", self._clock_rng, self.machine_name, self.skew)
         self.disk = self.group.make_disk(self, process)
         self.disk.on_crash = self._power_lost
@@ -113,19 +113,22 @@ class HaNode(BrokerNode):
     def _parts(self, process: Process) -> Parts:
         configuration, router = self.configuration(), self.group.router
         network = None if router is None or self.number >= self.group.plan.brokers else router.check_of(process, self.name)
-        presence = ClusterPresence(configuration, Path("/"), self.make_runtime, self._clustering)
-        outside = Surroundings(
+        self.activation = make_activation(configuration, self.surroundings(process, None if network is None else network.look))
+        return replace(super()._parts(process), activation=self.activation, network=network)
+
+    def surroundings(self, process: Process, network_answers: Callable[[], Deferred[bool]] | None) -> Surroundings:
+        """The outside world of its activation."""
+        configuration = self.configuration()
+        return Surroundings(
             process,
             self._random_bytes,
-            presence,
+            ClusterPresence(configuration, Path("/"), self.make_runtime, self._clustering),
             lambda name: open_side(configuration, name, Path("/"), self.make_runtime()),
             nullcontext(),
             lambda function: process.call_later(0.0, function),
-            None if network is None else network.look,
+            network_answers,
             self._lock_proof(process),
         )
-        self.activation = make_activation(configuration, outside)
-        return replace(super()._parts(process), activation=self.activation, network=network)
 
     def _lock_proof(self, process: Process) -> LockProof | None:
         service = self.group.locks
@@ -160,12 +163,19 @@ class HaNode(BrokerNode):
 
     @property
     def serves(self) -> bool:
-        return self.running and not self._in_the_middle and self.life.state == active.name
+        return self.running and not self.process.in_the_middle and self.life.state == active.name
 
     @property
     def waits(self) -> bool:
         """Is it passive?"""
-        return self.running and not self._in_the_middle and self.life.state == passive.name
+        return self.running and not self.process.in_the_middle and self.life.state == passive.name
+
+    @property
+    def doing(self) -> str:
+        """For messages."""
+        if not self.running:
+            return "not there"
+        return "in the middle of something" if self.process.in_the_middle else self.life.state
 
     @property
     def companions(self) -> list[HaNode]:
@@ -210,10 +220,7 @@ class HaNode(BrokerNode):
             each.process.pause(seconds)
         if not in_the_middle:
             return
-        self._in_the_middle = True
         process.stand_still(seconds, [each.process for each in others])
-        if process is self.process:
-            self._in_the_middle = False
         self.world.note(f"{process.name} {'goes on' if process.alive else 'is no more'}")
 
     def is_slow(self, seconds: float) -> None:

@@ -20,16 +20,14 @@ from mqbroker.storage.files.filestore import FileStore
 from mqbroker.storage.mirror.roots import Roots
 from tests.simulation.broker import BrokerNode
 from tests.simulation.ha.fabric import GroupFabric
-from tests.simulation.ha.group import Group
 from tests.simulation.ha.ledger import HaLedger
 from tests.simulation.ha.lock_service import LockService
 from tests.simulation.ha.node import HaNode
+from tests.simulation.ha.own_disks import OwnDisksGroup
 from tests.simulation.ha.plan import HaPlan
-from tests.simulation.ha.process_disk import ProcessDisk
 from tests.simulation.policies import Plan
 from tests.simulation.settings import STORE
 from tests.simulation.world import Process, World
-from tests.support.disk import SimulatedDisk
 from tests.support.diskwriter import WriterInTurns
 
 LOOKED_AT_EVERY = 20
@@ -53,15 +51,6 @@ class PairStore(FileStore):
         self.settled()
 
 
-class OwnDisk(ProcessDisk):
-    """The disk of one machine as one life of its process sees it."""
-
-    def __init__(self, disk: SimulatedDisk, node: HaNode, process: Process) -> None:
-        super().__init__(node.generator(f"disk of life {node.starts}"), shared=disk, machine=node.name)
-        self.meets = partial(node.meet, process)
-        self.capacity, self.was_limited = disk.capacity, disk.was_limited
-
-
 class Voter(HaNode):
     """An ordinary broker of the cluster; the pair needs nothing of it but its votes."""
 
@@ -80,13 +69,12 @@ class JavaVoter(Voter):
         channel._connect = lambda connection, packet: connect(connection, replace(packet, product=None))  # type: ignore[method-assign]
 
 
-class PairGroup(Group):
+class PairGroup(OwnDisksGroup):
     """A primary and a backup, each with a copy."""
 
     def __init__(
         self, world: World, plan: HaPlan, ledger: HaLedger, settings: Plan, may_split: bool, fabric: GroupFabric | None = None
     ) -> None:
-        self.disks = [SimulatedDisk(world.generator(f"disk of {name}")) for name in plan.names]
         self.became: list[float] = []
         """When a broker became active."""
         self.on_active: Callable[[], object] = lambda: None
@@ -98,7 +86,6 @@ class PairGroup(Group):
         """By number: the ticket that waits for the replica, and since when."""
         super().__init__(world, plan, ledger, settings, fabric)
         self.locks = LockService(world, self.fabric.held) if plan.locks else None
-        self.fabric.kernels_accept = True
         kinds = [JavaVoter] * plan.java_voters + [Voter] * (plan.voters - plan.java_voters)
         self.voters = [kind(self, plan.brokers + number, HaLedger()) for number, kind in enumerate(kinds)]
         ledger.turn_at = lambda time: sum(each <= time for each in self.became)
@@ -108,12 +95,6 @@ class PairGroup(Group):
 
     def make_node(self, number: int) -> HaNode:
         return HaNode(self, number, self.ledger, PairStore)
-
-    def disk_of(self, node: HaNode) -> SimulatedDisk:
-        return self.disks[node.number]
-
-    def make_disk(self, node: HaNode, process: Process) -> SimulatedDisk:
-        return OwnDisk(self.disk_of(node), node, process)
 
     def make_writer(self, node: HaNode, in_turn: Callable[..., object], clock: Clock, delay: Callable[[], float]) -> WriterInTurns:
         return WriterInTurns(in_turn, clock, delay)
@@ -133,27 +114,8 @@ class PairGroup(Group):
 
     # --- faults
 
-    def lose_power(self) -> None:
-        rng = self.world.generator(f"power {self.world.now}")
-        for node in self.machines:
-            node.crash(True, rng.uniform(0, 1.0))
-
     def lose_locks(self, node: HaNode) -> None:
         """Nobody else uses the folder."""
-
-    def limit(self, room: int | None) -> None:
-        for node in self.machines:
-            self.limit_of(node, room)
-
-    def limit_of(self, node: HaNode, room: int | None) -> None:
-        """See :meth:`limit`, for one machine."""
-        for disk in (self.disk_of(node), node.disk):
-            disk.capacity = None if room is None else disk.used + room
-            disk.was_limited = True
-
-    def is_gone(self, node: HaNode) -> None:
-        assert isinstance(node.disk, ProcessDisk)
-        node.disk.gone = True
 
     def _load_begins(self, node: HaNode) -> None:
         if node.load_seconds:

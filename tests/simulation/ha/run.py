@@ -47,6 +47,7 @@ QUEUES = (("orders", 2), ("jobs", 2), ("news.mail", 1), ("shipped", 1))
 class HaSimulation:
     """A group of brokers and their clients in one virtual world.  ``plan`` and ``schedule`` come from the seed unless they are given."""
 
+    command = "python -m tests.simulation --ha"
     label = ""
     """Before the names of its clients, where there are others."""
 
@@ -76,13 +77,15 @@ class HaSimulation:
         return plan.competing() if random.Random(f"{self.world.seed}/competing primaries").random() < 0.4 else plan
 
     def _draw_faults(self) -> faults.HaSchedule:
-        rng, plan = self.world.generator("group faults"), self.plan
-        schedule = pair_faults.draw(rng, plan) if plan.replicated else faults.draw(rng, plan.brokers)
+        schedule, plan = self._draw_schedule(self.world.generator("group faults")), self.plan
         if checks_networks(self.world.seed):
             longest = faults.PAIR_HELD_UP_MAX if plan.replicated else faults.HELD_UP_MAX
             schedule.timed.extend(router.draw(self.world.generator("network check"), faults.FAULTS_FROM, faults.FAULTS_UNTIL, longest))
             schedule.timed.sort(key=lambda fault: fault.at)
         return schedule
+
+    def _draw_schedule(self, rng: random.Random) -> faults.HaSchedule:
+        return pair_faults.draw(rng, self.plan) if self.plan.replicated else faults.draw(rng, self.plan.brokers)
 
     def _make_group(self, settings: Plan) -> Group:
         world, plan, ledger = self.world, self.plan, self.ledger
@@ -131,7 +134,7 @@ class HaSimulation:
             len(self.ledger.receipts),
             self.group.activations,
             f"{self.plan}",
-            "python -m tests.simulation --ha",
+            self.command,
         )
 
     def _run(self) -> None:
@@ -225,7 +228,7 @@ class HaSimulation:
             return False
         broker.crash(True, 0.1)
         world.run(2.0)
-        if self.plan.replicated and not self._settle():
+        if not self.group.goes_on_at_once and not self._settle():
             return False
         if self.broker.serves and self.broker.messages_recovered:
             world.violation(f"{self.broker.messages_recovered} messages are back after all were acknowledged")

@@ -7,7 +7,14 @@ from typing import Any
 from mqclient.core.api import ClientMessage
 from mqclient.core.consuming.consumers import Consumer
 from tests.simulation.branches import BranchWorker
-from tests.simulation.cluster.actors import AtNode, ClusterAsynchronousSender, ClusterReceiver, ClusterSender, ClusterTransactedSender
+from tests.simulation.cluster.actors import (
+    AtNode,
+    ClusterAsynchronousSender,
+    ClusterReceiver,
+    ClusterSender,
+    ClusterSubscriber,
+    ClusterTransactedSender,
+)
 from tests.simulation.imq.node import HomeNode
 from tests.simulation.model import Copy
 from tests.simulation.workload import BlockingSender
@@ -41,12 +48,10 @@ class HomeTransactedSender(HomeSender, ClusterTransactedSender):
     pass
 
 
-class OrderedReceiver(ClusterReceiver):
-    """Alone on its queue in the whole cluster: from one loss of a link to the next it gets what a producer has sent in its order."""
+class BetweenLosses(ClusterReceiver):
+    """Gets what a producer has sent in its order from one loss of a link to the next: what a home has taken back then comes again."""
 
-    def __init__(self, simulation: Any, name: str, queue: str) -> None:
-        super().__init__(simulation, name, queue, True)
-        self._losses = 0
+    _losses = 0
 
     async def next(self, consumer: Consumer) -> tuple[ClientMessage, Copy] | None:
         entry = await super().next(consumer)
@@ -64,6 +69,17 @@ class OrderedReceiver(ClusterReceiver):
             if self._sequence is not None:
                 self._sequence.append(identity)
         return entry
+
+
+class OrderedReceiver(BetweenLosses):
+    """Is alone on its queue in the whole cluster."""
+
+    def __init__(self, simulation: Any, name: str, queue: str) -> None:
+        super().__init__(simulation, name, queue, True)
+
+
+class HomeSubscriber(BetweenLosses, ClusterSubscriber):
+    """Its subscriptions are at all members."""
 
 
 class HomeBranchWorker(AtNode, BranchWorker):

@@ -11,7 +11,6 @@ from tests.simulation.cluster import faults
 from tests.simulation.cluster.actors import (
     ClusterMixedReceiver,
     ClusterReceiver,
-    ClusterSubscriber,
     ClusterTransactedReceiver,
     Drain,
     Place,
@@ -24,6 +23,7 @@ from tests.simulation.imq.actors import (
     HomeAsynchronousSender,
     HomeBlockingSender,
     HomeBranchWorker,
+    HomeSubscriber,
     HomeTransactedSender,
     OrderedReceiver,
 )
@@ -48,10 +48,13 @@ class HomeSimulation(ClusterSimulation):
     plan: HomePlan
 
     def __init__(self, seed: int, plan: HomePlan | None = None, schedule: faults.ClusterSchedule | None = None) -> None:
-        super().__init__(seed, plan or HomePlan.draw(random.Random(f"{seed}/home plan")), schedule, node_class=HomeNode)
+        super().__init__(seed, plan or self._draw_plan(random.Random(f"{seed}/home plan")), schedule, node_class=HomeNode)
+
+    def _draw_plan(self, rng: random.Random) -> HomePlan:
+        return HomePlan.draw(rng)
 
     def _make_ledger(self) -> ClusterLedger:
-        return HomeLedger(self.plan.master is not None)
+        return HomeLedger(self.plan.has_record)
 
     def _make_copies(self) -> Copies:
         return HomeCopies(self.world, self.ledger, self.nodes)
@@ -67,7 +70,7 @@ class HomeSimulation(ClusterSimulation):
             for node in live
         ]
         found += shared_problems(live)
-        if any(node.homes.shared.recording.is_master for node in live):
+        if self.plan.in_database or any(node.homes.shared.recording.is_master for node in live):
             everywhere = set.union(*names)
             found += [f"{node.name} lacks {sorted(everywhere - own)}" for node, own in zip(live, names, strict=True) if everywhere - own]
         return found
@@ -105,7 +108,7 @@ class HomeSimulation(ClusterSimulation):
 
     def _drainer(self, name: str, at: HomeNode, live: list[HomeNode]) -> HomeNode | None:
         """Who consumes a queue.  Without a record a broker that was not linked keeps a subscription whose end it has not heard of."""
-        places = live if self.plan.master is None else [at]
+        places = [at] if self.plan.has_record else live
         return next((node for node in (at, *places) if name in node.messaging.core.queues), None)
 
     # --- who works in it
@@ -113,7 +116,11 @@ class HomeSimulation(ClusterSimulation):
     def _people(self) -> None:
         """A broker that does not wait for the master may serve clients at its first start before there is anything to send to."""
         names = set(self.plan.queue_names)
-        if not self._wait(PATIENCE, lambda: all(names <= node.messaging.core.queues.keys() for node in self.nodes), "queues are missing"):
+
+        def there() -> bool:
+            return all(node.serves and names <= node.messaging.core.queues.keys() for node in self.nodes)
+
+        if not self._wait(PATIENCE, there, "queues are missing"):
             return
         rng = self.world.generator("people")
 
@@ -132,7 +139,7 @@ class HomeSimulation(ClusterSimulation):
                 self.actors.append(self._home_receiver(rng, place(), queue, number))
         for number in range(rng.choice((0, 1, 1, 2))):
             at = place()
-            self.actors.append(ClusterSubscriber(at, f"subscriber{number}@{at.broker.name}", "news"))
+            self.actors.append(HomeSubscriber(at, f"subscriber{number}@{at.broker.name}", "news"))
         if rng.random() < 0.4:
             at = place()
             self.actors.append(HomeBranchWorker(at, f"branches@{at.broker.name}"))

@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import random
 import tempfile
+import unittest
 from pathlib import Path
+from typing import Any
 
+from mqbroker.config.instance.broker_settings import BrokerSettings
+from mqbroker.config.model.configuration import Configuration
+from mqbroker.config.model.database import DatabaseStoreConfiguration
 from mqbroker.messaging.ports import QueueRecord
 from mqbroker.node.life import BrokerLife
 from mqbroker.node.parts import StartError
+from mqbroker.node.stores import make_store
 from mqbroker.process.sqlite import SqliteDatabase
 from mqbroker.storage.sql.connections import LOOK_PAUSE
 from mqbroker.storage.sql.sqlstore import PAUSE
+from tests.support.clock import FakeClock
+from tests.support.disk import SimulatedDisk
+from tests.support.diskwriter import SimulatedDiskWriter
+from tests.support.parts import make_parts
 from tests.unit.node.test_life import LifeCase, StartCase
 from tests.unit.storage.sql.support import BreakingDatabase
 
@@ -90,3 +100,16 @@ class DatabaseTests(LifeCase):
         life.start()
         self.assertEqual((self.gauges(life), life.ready()), ({}, None))
         self.stopped(life)
+
+
+class DatabaseStoreTests(unittest.TestCase):
+    def test_the_local_folder_outlives_a_loss_of_power(self) -> None:
+        """Its node id tells this process from a stranger that has the same place in a cluster."""
+        store = DatabaseStoreConfiguration("jdbc:sqlite:/the.db")
+        settings = BrokerSettings(Configuration(database_store=store, journal_directory="/data/journal"), Path("/"))
+        for seed in range(10):
+            disk = SimulatedDisk(random.Random(seed))
+            database: Any = object()
+            make_store(settings, make_parts(FakeClock(), disk, database=database), SimulatedDiskWriter, lambda reason: None)
+            disk.crash()
+            self.assertTrue(disk.exists("/data/journal"), seed)

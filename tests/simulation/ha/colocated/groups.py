@@ -19,7 +19,8 @@ from tests.simulation.ha.fabric import GroupNetwork
 from tests.simulation.ha.group import Group, SharedStoreGroup
 from tests.simulation.ha.ledger import HaLedger
 from tests.simulation.ha.node import HaNode
-from tests.simulation.ha.pair import OwnDisk, PairGroup, PairStore, Voter
+from tests.simulation.ha.own_disks import OwnDisk
+from tests.simulation.ha.pair import PairGroup, PairStore, Voter
 from tests.simulation.ha.plan import PORT
 from tests.simulation.ha.process_disk import ProcessDisk
 from tests.simulation.policies import Plan

@@ -1,0 +1,135 @@
+"""Members of an enhanced cluster: one that fails is taken over by another one, and comes back with nothing.
+
+The judgement knows nothing of ticks and suspects.  A member whose sessions have got another owner is *former*, whatever it believes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from mqbroker.config.model.home_cluster import EnhancedCluster
+from mqbroker.node.activation import Surroundings, make_activation
+from mqbroker.node.life_machine import active
+from mqbroker.node.parts import Parts
+from tests.simulation.cluster.ledger import ClusterLedger
+from tests.simulation.database import tables
+from tests.simulation.database.connections import ServerDatabase
+from tests.simulation.database.on_database import OnDatabase
+from tests.simulation.database.server import Taking
+from tests.simulation.imq.ledger import HomeLedger
+from tests.simulation.imq.node import HomeNode
+from tests.simulation.model import Receipt
+from tests.simulation.world import Process
+
+NEVER = float("inf")
+
+
+class MemberLedger(HomeLedger):
+    """What a former owner gives from its memory is not confirmed, whatever is done with it.  Message ids are those of one sequence."""
+
+    def __init__(self) -> None:
+        super().__init__(has_record=True)
+        self.lost_at: dict[int, float] = {}
+        """When the sessions of an activation got another owner, by the life of its broker."""
+        self.stale = 0
+        """Receipts that came from a former owner."""
+
+    def receive(self, receipt: Receipt) -> str | None:
+        if receipt.sent >= self.lost_at.get(receipt.life, NEVER):
+            self.stale += 1
+            return None if receipt.copy[1] in self.sent else f"{receipt.copy} was never sent"
+        # A client may be at any member by now, and no two messages have one id.
+        given_until = min((time for (_, message_id), time in self.taken_back.items() if message_id == receipt.message_id), default=NEVER)
+        return super().receive(replace(receipt, sent=min(receipt.sent, given_until)))
+
+    def home_of(self, receipt: Receipt) -> str:
+        return "the cluster"
+
+
+class MemberNode(OnDatabase, HomeNode):
+    """``last_trouble`` is when something kept this one alone from stamping its row."""
+
+    peers: Sequence[MemberNode]
+    last_trouble = -1000.0
+
+    @property
+    def settings(self) -> EnhancedCluster:
+        assert self.cluster_plan.enhanced is not None  # type: ignore[attr-defined]
+        return self.cluster_plan.enhanced  # type: ignore[attr-defined,no-any-return]
+
+    def _parts(self, process: Process) -> Parts:
+        nobody: Any = None
+        outside = Surroundings(process, self._random_bytes, nobody, nobody, nobody, lambda function: process.call_later(0.0, function))
+        activation = make_activation(self.configuration(), self.with_database(outside, process, max(1.0, self.settings.patience_s)))
+        record = ServerDatabase(self.server_of_data, process, self)
+        return replace(super()._parts(process), activation=activation, record=record)
+
+    # --- life
+
+    @property
+    def serves(self) -> bool:
+        return super().serves and self.life.state == active.name
+
+    def start(self) -> None:
+        self.last_trouble = self.world.now
+        super().start()
+
+    def freeze(self, seconds: float) -> None:
+        self.last_trouble = max(self.last_trouble, self.world.now + seconds)
+        super().freeze(seconds)
+
+    def _dies(self, machine: bool) -> None:
+        self.last_trouble = self.world.now
+        super()._dies(machine)
+
+    def became_active(self, process: Process) -> None:
+        if self.node_id != self.store.node_id and self._was_taken(self.node_id):
+            self.world.note(f"{self.name} has been taken over, and is another node now")
+            self.node_id = ""
+        super().became_active(process)
+        process.life = self.server_of_data.turn_of(self.store.owner)
+        self.last_trouble = self.world.now
+
+    def _was_taken(self, node_id: str) -> bool:
+        """Has another member its data, or had them until nothing was left?"""
+        server = self.server_of_data
+        owners = server.ask(
+            "SELECT broker FROM {session} WHERE node_id = ? UNION SELECT broker FROM {former} WHERE node_id = ?", (node_id,) * 2
+        )
+        return any(broker != self.name for (broker,) in owners)
+
+    # --- what the checks look at
+
+    @property
+    def held_up_until(self) -> float:
+        """An answer may depend on each of the members, and on whether one is being taken over."""
+        now = self.world.now
+        if not all(node.serves or node.away for node in self.peers):
+            return now
+        return max(super().held_up_until, *(node.last_trouble for node in self.peers))
+
+    def first_waiting(self, queue_name: str, color: str) -> int:
+        return 0
+
+    @property
+    def has_paged(self) -> bool:
+        return any(node.starts > 1 for node in self.peers)
+
+    def store_problems(self) -> Iterable[str]:
+        return tables.left(self.server_of_data)
+
+
+def note_taking(taking: Taking, nodes: Sequence[MemberNode], ledger: ClusterLedger) -> None:
+    """A session has another owner: has it failed?"""
+    assert isinstance(ledger, MemberLedger)
+    for target in nodes:
+        if not target.running or not hasattr(target, "store") or target.store.owner != taking.former or taking.broker == target.name:
+            continue
+        world, server, settings = target.world, target.server_of_data, target.settings
+        ledger.lost_at.setdefault(target.process.life, world.now)
+        world.note(f"{taking.broker} takes over {target.name}")
+        quiet = world.now - max(target.last_trouble, server.last_uneven)
+        if target.serves and not target.process.stopping and quiet > settings.patience_s + settings.monitor_interval + 2.0:
+            world.violation(f"{taking.broker} takes over {target.process.name}, which has done nothing wrong for {quiet:.1f} s")
