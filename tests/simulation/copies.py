@@ -6,6 +6,7 @@ what clients were told by then, see :mod:`tests.simulation.survival`.
 
 from __future__ import annotations
 
+import json
 import random
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -13,6 +14,7 @@ from typing import Any
 
 from mqbroker.messaging.message.message import Message
 from mqbroker.messaging.ports import Recovered
+from mqbroker.messaging.readers.readers import SETTING
 from mqbroker.storage.disk.filesystem import FileSystem
 from mqbroker.storage.errors import StorageError
 from mqbroker.storage.files.filestore import FileStore
@@ -91,6 +93,7 @@ class Copies:
     def read(self, node: BrokerNode, store: FileStore, recovered: Recovered, kept: Kept) -> None:
         names = {queue.queue_id: queue.name for queue in recovered.queues}
         kept.queues.update(names.values())
+        kept.settled.update({(node.name, queue): settled for queue, settled in settled_by_readers(recovered).items()})
         kept.remembered.update(entry.duplicate_id.decode("utf-16-le", "replace") for entry in recovered.duplicate_ids)
         if node.plan.redelivery_delay:
             kept.delayed.add("jobs")
@@ -127,6 +130,17 @@ def load_copy(node: BrokerNode, disk: FileSystem, rng: random.Random) -> tuple[F
     if store.node_id != node.node_id:
         raise StorageError(f"the node id would be {store.node_id} and not {node.node_id}")
     return store, recovered
+
+
+def settled_by_readers(recovered: Recovered) -> dict[str, int]:
+    """By queue: up to where its readers have settled.  A broker removes that after the answer, or after its next start."""
+    found: dict[str, int] = {}
+    for (kind, _), text in recovered.settings.items():
+        if kind == SETTING:
+            position = json.loads(text)
+            settled = position["settled"] if position["settled"] > position["begin"] else 0
+            found[position["queue"]] = min(settled, found.get(position["queue"], settled))
+    return found
 
 
 def copy_in(message: Message, queue: str) -> Copy:

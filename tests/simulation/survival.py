@@ -41,6 +41,8 @@ class Kept:
     delayed: set[str] = field(default_factory=set)
     """Queues whose messages are put off when they come back."""
     next_ids: dict[str, int] = field(default_factory=dict)
+    settled: dict[tuple[str, str], int] = field(default_factory=dict)
+    """By broker and queue: what all readers have settled is removed, up to this message id."""
 
     def has(self, copy: Copy) -> bool:
         return copy in self.copies or copy[1] in self.moving
@@ -98,7 +100,8 @@ class _Judge:
         units = self._asked.get(there, [])
         if there in self._kept.copies:
             done = [unit for unit in units if unit.outcome is Outcome.DONE]
-            if done and not ledger.may_be_twice(there):
+            removed = all(found.message_id <= self._kept.settled.get((found.node, found.queue), 0) for found in self._kept.copies[there])
+            if done and not removed and not ledger.may_be_twice(there):
                 yield f"{copy} would be back in {self._places(there)}: its acknowledgement by {done[0].name} was confirmed"
             if message.outcome is Outcome.NEVER:
                 yield f"{copy} would be there in {self._places(there)}, although it was rolled back"

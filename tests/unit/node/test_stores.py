@@ -6,6 +6,7 @@ import random
 import tempfile
 import unittest
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from mqbroker.config.instance.broker_settings import BrokerSettings
@@ -109,7 +110,7 @@ class DatabaseStoreTests(unittest.TestCase):
         settings = BrokerSettings(Configuration(database_store=store, journal_directory="/data/journal"), Path("/"))
         for seed in range(10):
             disk = SimulatedDisk(random.Random(seed))
-            database: Any = object()
+            database: Any = SimpleNamespace(name="the database")
             make_store(settings, make_parts(FakeClock(), disk, database=database), SimulatedDiskWriter, lambda reason: None)
             disk.crash()
             self.assertTrue(disk.exists("/data/journal"), seed)
