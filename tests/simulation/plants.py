@@ -349,12 +349,6 @@ HA_PLANTS = {
         "    epoch.number = int.from_bytes(epoch._own[:8], 'big')",
         ("has not told former holders", "although it has not taken the folder", *LOST),
     ),
-    "lost-lock-not-noticed": Plant(
-        "mqbroker.ha.shared_store.folder:FolderLocks.check_lock",
-        'raise FencedError(f"{self._directory}: the lock of {PRIMARY_LOCK_FILE} is lost")',
-        "pass",
-        ("after its lock was lost",),
-    ),
 }
 """Those of brokers that share a store, of which one is active."""
 
@@ -609,6 +603,12 @@ UNIT_PLANTS = {
         "if self._duplicate_id is not None:",
         "if False:",
         unit_test="tests.unit.cluster.test_core_bridge",
+    ),
+    "lost-lock-not-noticed": Plant(
+        "mqbroker.ha.shared_store.folder:FolderLocks.check_lock",
+        'raise FencedError(f"{self._directory}: the lock of {PRIMARY_LOCK_FILE} is lost")',
+        "pass",
+        unit_test="tests.unit.ha.shared_store.test_folder",
     ),
     "group-of-nobody": Plant(
         "mqbroker.messaging.queues.groups:MessageGroups._choose",
