@@ -226,9 +226,13 @@ class Decisions:
         self._forget(branch)
 
     def _mine(self, found: Iterable[Xid]) -> set[Xid]:
-        """The branches that this broker, or one that it has taken over, has begun."""
+        """The branches that this broker, or one that it has taken over, has begun.
+
+        Those with a decision are, also while this broker does not know yet, or no longer, which nodes it has taken over.
+        """
         nodes = self._nodes()
-        return {xid for xid in found if xid.format_id == BRANCH_FORMAT and xid.global_transaction_id[:ID_LENGTH] in nodes}
+        ours = (xid for xid in found if xid.format_id == BRANCH_FORMAT)
+        return {xid for xid in ours if xid in self._records or xid.global_transaction_id[:ID_LENGTH] in nodes}
 
     def _forget_ended(self, nodes: Collection[bytes], in_doubt: Collection[Xid], open_ones: Collection[Xid]) -> None:
         """The homes of these ``nodes`` have told which branches are in doubt: all others have ended."""

@@ -60,7 +60,7 @@ class Clients:
     def _note(self, node_id: str, owner: str | None, now: float) -> _Refused:
         """A client has come from there.  Where its data are at another member by now, or nobody came for long, it is the first one."""
         found = self._refused.get(node_id)
-        if found is None or found.owner != owner or now - found.last >= SERVED_SECONDS:
+        if found is None or found.owner != owner or (owner is not None and now - found.last >= SERVED_SECONDS):
             if found is None and len(self._refused) >= REFUSED_MAX:
                 self._refused.clear()
             found = self._refused[node_id] = _Refused(owner, now, now)

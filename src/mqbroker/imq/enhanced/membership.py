@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 ADMISSION = "takeover"
 """The kind under which new clients are not admitted during a takeover."""
 
+FIRST_LOOK_PAUSE = 1.0
+"""At most so many seconds between two attempts to learn what this broker had taken over before its start."""
+
 PARTED_SECONDS = 60.0
 """At least so long there is no link to a member that somebody is about to take over, unless it is said that nothing came of it."""
 
@@ -111,16 +114,19 @@ class Membership:
         """What this broker has at its start is there already."""
         if active is self._active:
             self.seen = look
-            active.turn.run(self._begin_active, active, look)
+            active.turn.run(self._know_members, active, look)
 
-    def _begin_active(self, active: ActiveSide, look: Look) -> None:
-        self._adopted.begin([node_id for node_id, broker in look.owners.items() if broker == self._myself.broker])
+    def _know_members(self, active: ActiveSide, look: Look) -> None:
+        first = not self._adopted.complete
+        if first:
+            self._adopted.begin([node_id for node_id, broker in look.owners.items() if broker == self._myself.broker])
         self._list_members(active, look)
-        active.settle_branches()
+        if first:
+            active.settle_branches()
 
     def _not_begun(self, failure: Failure, active: ActiveSide) -> None:
         log.warn("the members are not known yet: {error}", error=failure.getErrorMessage())
-        self._clock.call_later(self.settings.monitor_interval, self._look_first, active)
+        self._clock.call_later(min(FIRST_LOOK_PAUSE, self.settings.monitor_interval), self._look_first, active)
 
     def detach(self) -> None:
         """This broker is not active any more."""
@@ -204,8 +210,8 @@ class Membership:
             return
         if self._row.state is State.QUIESCE_STARTED and not (active.has_clients() or active.has_transient_messages()):
             self._row.emptied()
-        self._list_members(active, found)
-        if self._row.state is State.OPERATING and self._adopted.complete:
+        self._know_members(active, found)
+        if self._row.state is State.OPERATING:
             for row in self._watch.tick(found.when, found.rows, active.linked()):
                 if self._takeover is not None and self._takeover.target is None:
                     self.take_over(row).addErrback(self._not_taken)

@@ -68,7 +68,8 @@ class LinkConsumer(ServerConsumer):
     def handle(self, reference: Reference) -> None:
         self._spend()
         message_id = reference.message.message_id
-        if self.queue.definition.routing_type != MULTICAST or not self.others_with(message_id):
+        held = any(message_id in other.unacknowledged for other in self._links.beside(self))
+        if not held or self.queue.definition.routing_type != MULTICAST:
             super().handle(reference)
             return
         self.messages_delivered += 1
@@ -94,8 +95,10 @@ class LinkConsumer(ServerConsumer):
         return self.large is not None and self.large.message_id == message_id
 
     def large_finished(self) -> None:
+        waited = isinstance(self.large, AwaitedDelivery)
         super().large_finished()
-        self._let_others_go_on()
+        if not waited:  # else whoever let this one go on lets the others go on, too
+            self._let_others_go_on()
 
     def _let_others_go_on(self) -> None:
         for other in () if self.session.closed else tuple(self._links.beside(self)):

@@ -9,6 +9,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.imq.delivery.contents import Contents
 from mqbroker.messaging.message.message import Message
+from mqbroker.messaging.message.not_yet import NotYet
 from mqclient.errors import MQError
 from mqclient.wire import packets as wire
 from mqclient.wire.message import CoreMessage, decode_message, encode_headers
@@ -236,6 +237,29 @@ class LargeTests(SubscriberTests):
         self.go_on()
         self.assertLess(self.link.carried - before, 2 * len(self.BODY))
         self.assertEqual(self.received(), [[self.BODY, b"2"]] * 3)
+
+    def test_many_that_wait_go_on_one_after_the_other(self) -> None:
+        """Once each let the next one go on before it had ended itself, in depth."""
+        session = self.b.session()
+        for number in range(300):
+            session.create_queue(f"many{number}", "topic", durable=False, temporary=True, routing_type=0)
+            session.consume(f"many{number}", number)
+        self.cluster.stir()
+        session.take()
+        read, waiting = FakeBody.read, []
+
+        def read_later(body: FakeBody, offset: int, size: int) -> bytes:
+            self.patch(FakeBody, "read", read)
+            raise NotYet(waiting.append)
+
+        self.patch(FakeBody, "read", read_later)
+        self.publish_large()
+        self.cluster.stir()
+        (go_on,) = waiting
+        self.a.core.turn.run(go_on)
+        self.cluster.stir()
+        self.assertTrue(self.link.open)
+        self.assertEqual(len(of_kind(session.take(), wire.SessionReceiveLarge)), 300)
 
     def test_one_of_them_gets_it_whole_when_the_first_one_goes_meanwhile(self) -> None:
         self.stop_after_a_chunk()

@@ -92,6 +92,19 @@ class DecisionsTestCase(CoordinationTestCase):
         return sum(broker.delivery.coordination.undecided for broker in brokers)
 
 
+class UnknownNodesTests(DecisionsTestCase):
+    def test_a_decision_counts_while_the_taker_does_not_know_yet_whose_it_is(self) -> None:
+        """As after its start, before the database has told what it had taken over: the home is linked already."""
+        self.begin(decided=True)
+        self.adopt(self.c, self.b)
+        nodes = self.c.taken.nodes & self.b.taken.nodes
+        self.c.taken.nodes -= nodes
+        self.settle(self.b)
+        self.c.taken.nodes |= nodes
+        self.settle(self.b)
+        self.assertEqual((self.outcome(self.a), self.undecided(self.c)), ((0, 0), 0))
+
+
 class HomeTests(DecisionsTestCase):
     """The home was taken over."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.imq.enhanced.clients import ELSEWHERE_SECONDS, REFUSED_MAX, Clients, owner_of
+from mqbroker.imq.enhanced.clients import ELSEWHERE_SECONDS, REFUSED_MAX, SERVED_SECONDS, Clients, owner_of
 from mqbroker.imq.enhanced.stamping import Look
 from tests.unit.imq.enhanced.test_watch import row
 
@@ -41,6 +41,10 @@ class ClientTests(SynchronousTestCase):
 
     def test_nobody_knows_them_at_the_next_look_either(self) -> None:
         self.assertEqual([self.clients.serves("gone", look(when), (), 5) for when in (4, 5, 6)], [False, False, True])
+
+    def test_nor_those_who_come_seldom(self) -> None:
+        seldom = 2 * SERVED_SECONDS
+        self.assertEqual([self.clients.serves("gone", look(when), (), when + 1) for when in (4, 4 + seldom)], [False, True])
 
     def test_few_are_remembered(self) -> None:
         for number in range(2 * REFUSED_MAX):
