@@ -99,7 +99,7 @@ class Colocation:
         That cannot wait until the own broker is active: after an outage of all its proof may depend on the nodes of such copies.
         """
         configuration, scale_down = self._settings.configuration, self._policy.scale_down
-        if configuration.replication is None or not (scale_down is None or scale_down.names_target):
+        if configuration.replication is None or not (scale_down is None or not scale_down.enabled or scale_down.names_target):
             return  # with a shared store only the primary waits; and a target that is the own broker has to be there
         self._hosting.open()
         folder = self._path(configuration.node_manager_lock_directory or configuration.journal_directory)

@@ -152,7 +152,8 @@ class ColocationTests(SynchronousTestCase):
         (self.folder / "data/journal").mkdir()
         NodeLock(self.files, str(self.folder / "data/journal")).write_node_id(NODE)
         self.assertEqual(self.hosted_from_the_start(), [OTHER])
-        self.assertEqual(self.hosted_from_the_start(scale_down=ScaleDownConfiguration(connectors=("own",))), [OTHER])
+        for scale_down in (ScaleDownConfiguration(connectors=("own",)), ScaleDownConfiguration(enabled=False)):
+            self.assertEqual(self.hosted_from_the_start(scale_down=scale_down), [OTHER])
 
     def test_what_waits_for_the_own_broker(self) -> None:
         self.copied(1, OTHER)

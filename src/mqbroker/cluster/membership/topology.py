@@ -240,14 +240,24 @@ class ClusterTopology(Topology):
         """As :meth:`backup_announced`, of a backup that keeps ``connection`` while it waits: it does not announce itself anew to a primary
         that has died and is back."""
         if not self._refused(member):
+            self._backups.pop(connection, None)
             self._backups[connection] = member
             self.backup_announced(member, now_ms)
+
+    def backup_left(self, backup: TransportConfiguration) -> None:
+        """The backup of this broker at that place has gone, also if its connection is still there."""
+        for connection, waiting in list(self._backups.items()):
+            if waiting.node_id == self.node_id and same_place(waiting.backup, backup):
+                del self._backups[connection]
+        own = self.get(self.node_id)
+        if own is not None:
+            self.activated(replace(own, backup=None), self._clock.wall_ms())
 
     def _store(self, member: TopologyMember) -> bool:
         return super()._store(member if member.backup is not None else self._backed_up(member))
 
     def _backed_up(self, member: TopologyMember) -> TopologyMember:
-        for waiting in self._backups.values():
+        for waiting in reversed(self._backups.values()):
             if waiting.node_id == member.node_id and not same_place(waiting.backup, member.primary):
                 return replace(member, unique_event_id=member.unique_event_id + 1, backup=waiting.backup)
         return member

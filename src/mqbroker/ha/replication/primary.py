@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from twisted.internet.defer import Deferred
@@ -164,7 +164,7 @@ class ReplicatedPrimary:
         topology = self._connection.topology
         member = topology.get(self._server.node_id)
         if member is not None and member.backup is not None and not self._stopping:
-            topology.activated(replace(member, backup=None), self._clock.wall_ms())
+            topology.backup_left(member.backup)
         if not proof_needed:
             self.replica = None
         else:

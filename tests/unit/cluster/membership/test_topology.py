@@ -45,6 +45,35 @@ class MemberTests(SynchronousTestCase):
         self.topology.stop()
         self.assertEqual(self.clock.pending, 0)
 
+    def waits(self, node_id: str, place: int) -> Any:
+        """A backup of this node announces itself, and waits; returns its connection."""
+        connection: Any = object()
+        self.topology.backup_waits(connection, TopologyMember(node_id, START_MS, backup=connector(place)), START_MS)
+        return connection
+
+    def backup_of(self, node_id: str) -> TransportConfiguration | None:
+        found = self.topology.get(node_id)
+        return None if found is None else found.backup
+
+    def test_a_backup_that_waits_is_that_of_a_primary_which_is_back(self) -> None:
+        for place in (2, 3):  # the later one counts: the first may be lost, and nobody has noticed yet
+            waiting = self.waits("other", place)
+        self.topology.lost("other")
+        self.topology.up(member("other", START_MS + 5000))
+        self.assertEqual(self.backup_of("other"), connector(3))
+        self.topology.unsubscribe(waiting)
+        self.topology.lost("other")
+        self.topology.up(member("other", START_MS + 10_000))
+        self.assertEqual(self.backup_of("other"), connector(2))
+
+    def test_a_backup_of_this_broker_that_has_gone_is_told_no_more(self) -> None:
+        """Its connection may be there for a while."""
+        self.topology.own(connector(1))
+        self.waits("me", 2)
+        self.assertEqual(self.backup_of("me"), connector(2))
+        self.topology.backup_left(connector(2))
+        self.assertIsNone(self.backup_of("me"))
+
     def test_the_own_node_never_leaves(self) -> None:
         self.topology.own(connector(1))
         self.assertFalse(self.topology.down("me", START_MS + 99999))
