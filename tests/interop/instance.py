@@ -68,11 +68,6 @@ BROKER_XML = """<?xml version="1.0"?>
             <max-size-messages>100</max-size-messages>
             <address-full-policy>BLOCK</address-full-policy>
          </address-setting>
-         <address-setting match="once.#">
-            <max-delivery-attempts>-1</max-delivery-attempts>
-            <max-size-messages>100</max-size-messages>
-            <address-full-policy>BLOCK</address-full-policy>
-         </address-setting>
          <address-setting match="paged.#">
             <max-delivery-attempts>-1</max-delivery-attempts>
             <max-size-bytes>5000</max-size-bytes>

@@ -463,8 +463,8 @@ HOME_PLANTS = {
     ),
     "decision-not-stored": Plant(
         "mqbroker.imq.delivery.coordination:Coordination.decide",
-        "batch.put_branch(record)",
-        "pass",
+        "batch.put_branch(self.decisions.add(branch))",
+        "self.decisions.add(branch)",
         (*LOST, *WOULD_BE_LOST),
         (104,),
     ),

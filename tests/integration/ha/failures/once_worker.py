@@ -20,7 +20,7 @@ ONCE = "exactlyOnce=true&initialConnectAttempts=-1"
 
 
 class OnceWorker(Worker):
-    queue_in, queue_out = "queue://once.in", "queue://once.out"
+    queue_in, queue_out = "queue://kill.once.in", "queue://kill.once.out"
 
     def connected(self, mode: int, work: Callable[[jms.Session], None], parameters: str = "") -> None:
         with (
