@@ -130,8 +130,9 @@ class OutageTests(ReplicatedCase):
         self.send_to(B, "two")
         first.kill()
         second.kill()
-        self.start(A)
+        first = self.start(A, "this broker may not be active yet")
         self.start(B)
+        first.wait_for("AMQ221007")
         self.assertEqual([self.received(A), self.received(B)], [["one"], ["two"]])
 
 
