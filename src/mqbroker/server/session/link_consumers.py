@@ -68,8 +68,8 @@ class LinkConsumer(ServerConsumer):
     def handle(self, reference: Reference) -> None:
         self._spend()
         message_id = reference.message.message_id
-        held = any(message_id in other.unacknowledged for other in self._links.beside(self))
-        if not held or self.queue.definition.routing_type != MULTICAST:
+        shared = self.queue.definition.routing_type == MULTICAST
+        if not (shared and any(message_id in other.unacknowledged for other in self._links.beside(self))):
             super().handle(reference)
             return
         self.messages_delivered += 1
