@@ -104,3 +104,19 @@ class HoldTests(SynchronousTestCase):
         self.assertEqual(self.done, ["1"])
         second()
         self.assertEqual((self.done, self.context.idle), (["1", "2"], True))
+
+    def test_an_effect_that_asks_for_another_one_does_not_let_it_overtake_the_others(self) -> None:
+        go_on = self.context.hold()
+        self.context.run(0, self.ask, "asked meanwhile")
+        self.ask("2")
+        go_on()
+        self.assertEqual((self.done, self.context.idle), (["2", "asked meanwhile"], True))
+
+    def test_an_effect_that_raises_is_logged_and_keeps_nothing_back(self) -> None:
+        go_on = self.context.hold()
+        self.context.run(0, [].remove, "absent")
+        self.ask("2")
+        go_on()
+        self.ask("3")
+        self.assertEqual((self.done, self.context.idle), (["2", "3"], True))
+        self.assertEqual(len(self.flushLoggedErrors(ValueError)), 1)
