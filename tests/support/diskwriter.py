@@ -32,13 +32,14 @@ class SimulatedDiskWriter:
             self._running = True
             self._clock.call_later(self._delay(), self._next)
 
-    def close(self) -> None:
+    def close(self) -> bool:
         """What was submitted is done at once, and nobody hears of it."""
         self._closed = True
         while self._batches:
             steps, _ = self._batches.popleft()
             run_steps(steps[self._step :])
             self._step = 0
+        return True
 
     def run_beside(self) -> None:
         """Do what was submitted now, while the loop is in the middle of something, as a thread may; the loop hears of it later.

@@ -244,6 +244,8 @@ class Recovered:
     settings: dict[tuple[str, str], str] = field(default_factory=dict)
     """Settings that management has stored: (kind, key) to a JSON text."""
     inherited: list[Inherited] = field(default_factory=list)
+    unreadable: list[str] = field(default_factory=list)
+    """Where records of branches are that cannot be read, for a person; they say nothing of the branches."""
 
 
 @dataclass(slots=True)

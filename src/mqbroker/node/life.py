@@ -14,6 +14,7 @@ from mqbroker.node.assembly import ActiveBroker
 from mqbroker.node.candidate import Candidate
 from mqbroker.node.life_machine import LifeData, active, failed, leaving, make_life, stopped, stopping
 from mqbroker.node.parts import EndingWriter, Listeners, Parts, StartError
+from mqbroker.node.stores import written_folders
 from mqbroker.process.disk_errors import advice
 from mqbroker.storage.disk.diskwriter import DiskWriter
 from mqbroker.storage.errors import StorageError
@@ -358,8 +359,10 @@ class BrokerLife:
         def finished(result: object) -> None:
             limit.cancel()
             self._parts.activation.cease()
-            self._end_writers()
+            hanging = self._end_writers()
             self._machine.written()
+            if hanging:
+                self._tell_failed(hanging)
 
         closing: Deferred[Any] = gatherResults([*self._closing, self._close_pages(), written], consumeErrors=True)
         self._closing.clear()
@@ -414,11 +417,16 @@ class BrokerLife:
         self._writers.append(writer)
         return writer
 
-    def _end_writers(self) -> None:
-        """Returns when every submitted operation has run."""
+    def _end_writers(self) -> str:
+        """Returns when every submitted operation has run, '', or when one of them hangs, which one."""
         writers, self._writers = self._writers, []
-        for writer in writers:
-            writer.close()
+        ended = [writer.close() for writer in writers]
+        if all(ended):
+            return ""
+        folders = ", ".join(written_folders(self.settings))
+        reason = f"the store does not answer, and work on it is not finished: {folders}"
+        log.error("{reason}", reason=reason)
+        return reason
 
     def _in_turn(self, function: Callable[..., object], *args: Any) -> None:
         if self._active is None:

@@ -31,8 +31,8 @@ class StartError(Exception):
 class EndingWriter(DiskWriter, Protocol):
     """A disk writer that its owner closes."""
 
-    def close(self) -> None:
-        """Wait until everything that was submitted has run; nothing is submitted afterwards."""
+    def close(self) -> bool:
+        """Wait a bounded time until everything that was submitted has run; nothing is submitted afterwards.  Returns whether it has."""
 
 
 class Listeners(Protocol):

@@ -25,6 +25,9 @@ log = Logger(namespace="mqbroker")
 _ONE = (1).to_bytes(8, sys.byteorder)
 """The bytes that add one to an eventfd; a pipe takes any bytes."""
 
+CLOSE_SECONDS = 10.0
+"""How long the end of a thread waits for what was submitted: a disk or a server that has gone may hold it up for ever."""
+
 
 class _Signal:
     """Wakes a thread or a loop that waits for :meth:`fileno` to be readable."""
@@ -114,6 +117,7 @@ class ThreadedDiskWriter:
         self._thread: threading.Thread | None = None
         self._signal: _Signal | None = None
         self._handback: _Handback | None = None
+        self._hangs = False
 
     @classmethod
     def of_reactor(cls, reactor: Any, run: Callable[..., object]) -> ThreadedDiskWriter:
@@ -129,30 +133,36 @@ class ThreadedDiskWriter:
         signal = self._signal
         if signal is None:
             signal = self._signal = _Signal()
-            self._thread = threading.Thread(target=self._run, args=(signal,), name=self._name, daemon=True)
+            self._thread = threading.Thread(target=self._run, args=(signal, self._batches), name=self._name, daemon=True)
             self._thread.start()
         self._batches.append((steps, done))
         signal.send()
 
     def stop(self) -> None:
-        """Wait until every submitted batch has run, and end the thread; a later :meth:`submit` starts another thread."""
+        """Wait until every submitted batch has run, and end the thread; a later :meth:`submit` starts another thread.
+
+        A thread that has not done so after CLOSE_SECONDS is left to itself.
+        """
         if self._thread is not None and self._signal is not None:
             self._batches.append(None)
             self._signal.send()
-            self._thread.join()
-            self._thread = None
-            self._signal.close()
-            self._signal = None
+            self._thread.join(CLOSE_SECONDS)
+            if self._thread.is_alive():
+                self._hangs, self._batches = True, deque()
+                log.error("the thread {name} does not end: its work hangs for {seconds:g} s", name=self._name, seconds=CLOSE_SECONDS)
+            else:
+                self._signal.close()
+            self._thread = self._signal = None
 
-    def close(self) -> None:
-        """:meth:`stop`, for good."""
+    def close(self) -> bool:
+        """:meth:`stop`, for good.  Returns whether everything has run."""
         self.stop()
-        if self._handback is not None:
+        if self._handback is not None and not self._hangs:  # a thread that hangs may still use it
             self._handback.close()
             self._handback = None
+        return not self._hangs
 
-    def _run(self, signal: _Signal) -> None:
-        batches = self._batches
+    def _run(self, signal: _Signal, batches: deque[tuple[Sequence[Step], Done] | None]) -> None:
         while True:
             signal.wait()
             while batches:

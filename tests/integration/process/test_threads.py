@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable
 from functools import partial
 from typing import Any
-from unittest import TestCase
+from unittest import TestCase, mock
 
 from twisted.internet import defer, reactor
 from twisted.trial.unittest import TestCase as TrialTestCase
@@ -147,6 +147,30 @@ class ThreadedDiskWriterTests(TestCase):
             writer.submit([lambda number=number: ran.append(number)], lambda _: None)  # type: ignore[misc]
             writer.stop()
         self.assertEqual(ran, [0, 1, 2])
+
+    def test_the_end_waits_for_work_that_hangs_no_longer_than_a_while(self) -> None:
+        """Once a stop waited for ever for a disk that did not answer."""
+        goes_on, ran = threading.Event(), []
+        writer = ThreadedDiskWriter(lambda function, *args: None)
+        writer.submit([goes_on.wait, lambda: ran.append("late")], lambda _: None)
+        with mock.patch.object(threads, "CLOSE_SECONDS", 0.05):
+            self.assertFalse(writer.close())
+        hanging = [thread for thread in threading.enumerate() if thread.name == "mqbroker-disk"]
+        goes_on.set()
+        for thread in hanging:
+            thread.join(30)
+        self.assertEqual((len(hanging), ran), (1, ["late"]))
+
+    def test_another_thread_takes_the_place_of_one_that_hangs(self) -> None:
+        goes_on, ran = threading.Event(), []
+        writer = ThreadedDiskWriter(lambda function, *args: None)
+        writer.submit([goes_on.wait], lambda _: None)
+        with mock.patch.object(threads, "CLOSE_SECONDS", 0.05):
+            writer.stop()
+        writer.submit([lambda: ran.append("next")], lambda _: None)
+        writer.stop()
+        self.assertEqual(ran, ["next"])
+        goes_on.set()
 
 
 class ReactorDiskWriterTests(TrialTestCase):

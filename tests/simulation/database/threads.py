@@ -196,11 +196,12 @@ class ThreadWriter:
             self._runs = True
             self._threads.start(self._process, self._run, self._delay())
 
-    def close(self) -> None:
+    def close(self) -> bool:
         """Wait, as the loop does, until all is done; nobody hears of it."""
         self._closed = True
         while self._runs:
             self._threads.wait(self._process, LOOP_LOOKS_AFTER)
+        return True
 
     def _run(self) -> None:
         world = self._threads.world

@@ -8,6 +8,7 @@ import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
@@ -251,6 +252,16 @@ class EndTests(LifeCase):
         self.assertEqual((life.state, done.called), ("stopping", False))
         self.clock.advance(0.2)
         self.assertEqual((life.state, done.called), ("stopped", True))
+
+    def test_a_stop_whose_disk_hangs_ends_with_an_error_that_names_the_folders(self) -> None:
+        """Once it waited for the thread for ever."""
+        life = self.life()
+        life.start()
+        with mock.patch.object(self.writers[-1], "close", lambda: False):
+            done = life.stop()
+            self.settle()
+        self.assertEqual((life.state, done.called, len(self.failures)), ("stopped", True, 1))
+        self.assertIn(str(self.configuration.journal_directory), self.failures[0])
 
     def test_a_store_that_fails_ends_the_activation_and_nothing_is_written_any_more(self) -> None:
         life = self.life()

@@ -72,7 +72,7 @@ class Coordination:
         self._runner = runner
         self._parts: dict[_Part, None] = {}
         """Those that are not decided."""
-        self.decisions = Decisions(core, branches, homes, runner, taken, self._open_branches)
+        self.decisions = Decisions(core, branches, node_id, homes, runner, taken, self._open_branches)
         self.restore()
 
     def restore(self) -> None:

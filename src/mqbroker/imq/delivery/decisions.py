@@ -13,7 +13,7 @@ from twisted.logger import Logger
 
 from mqbroker.cluster.links.outgoing import node_id_bytes
 from mqbroker.imq.delivery.home import Home, Runner
-from mqbroker.messaging.delivery.branches import COORDINATED_FORMAT, Branches, XACode, XAError
+from mqbroker.messaging.delivery.branches import COORDINATED_FORMAT, Branches, XACode, XAError, xid_base64
 from mqbroker.messaging.ports import BranchRecord, BranchState
 from mqbroker.messaging.turns.context import OperationContext
 from mqclient.errors import MQError
@@ -28,6 +28,10 @@ BRANCH_FORMAT = 0x4D51_4842
 """The format id of a branch at a home: its qualifier is the node id of the home, and its transaction id begins with the coordinator's."""
 ID_LENGTH = 16
 """Bytes of a node id, and of the number of a transaction."""
+HASHED = 1 << 63
+"""Numbers of transactions that a transaction manager has named are not below, those of others are."""
+RECORDS_NAMED = 10
+"""Damaged records that a line of the log names."""
 _BY_MANAGEMENT = (XA_HEURCOM, XA_HEURHAZ, XA_HEURMIX, XA_HEURRB)
 
 log = Logger(namespace="mqbroker.imq")
@@ -64,6 +68,7 @@ class Decisions:
         self,
         core: MessagingCore,
         branches: Branches,
+        node_id: bytes,
         homes: Mapping[str, Home],
         runner: Runner,
         taken: TakenOver,
@@ -71,6 +76,9 @@ class Decisions:
     ) -> None:
         self._core = core
         self._branches = branches
+        self._node_id = node_id
+        self._first = core.store.next_id()
+        """The numbers of transactions that this process begins are greater."""
         self._homes = homes
         self._runner = runner
         self._taken = taken
@@ -79,9 +87,11 @@ class Decisions:
         self._records: dict[Xid, BranchRecord] = {}
         """By branch: those that are committed, until their home has done so."""
         self._committing: set[Xid] = set()
+        self._unknown: set[Xid] = set()
+        """In doubt at their homes, and nobody can tell whether they were decided."""
 
     def __len__(self) -> int:
-        return len(self._records)
+        return len(self._records) + len(self._unknown)
 
     def restore(self, record: BranchRecord) -> None:
         """A stored decision."""
@@ -199,14 +209,14 @@ class Decisions:
                 continue
             if branch in self._records:
                 self._commit_at(home, branch)
-            else:
+            elif self._has_no_decision(branch, home.member.name):
                 self._runner.spawn(self._roll_back(home, branch))
         self._forget_ended(nodes, mine, open_ones)
 
     def _look_here(self) -> None:
         open_ones = self._undecided()
         for branch in self._mine(self._branches.in_doubt()):
-            if branch not in open_ones:
+            if branch not in open_ones and (branch in self._records or self._has_no_decision(branch, "this broker")):
                 self._end_here(branch, commit=branch in self._records)
         self._forget_ended(self._nodes(), self._mine(self._branches.in_doubt()), open_ones)
 
@@ -225,6 +235,24 @@ class Decisions:
         # In the same store, and after the end of the branch.
         self._forget(branch)
 
+    def _has_no_decision(self, branch: Xid, home: str) -> bool:
+        """There is no record of a decision; a record that cannot be read may be that of a branch which this process has not begun."""
+        coordinator, number = branch.global_transaction_id[:ID_LENGTH], branch.global_transaction_id[ID_LENGTH:]
+        begun_here = coordinator == self._node_id and self._first < int.from_bytes(number, "big") < HASHED
+        if begun_here or not self._branches.unreadable:
+            return True
+        if branch not in self._unknown:
+            self._unknown.add(branch)
+            log.error(
+                "the branch {name} at {home} stays undecided: its decision to commit may be in a damaged record ({records}). Commit or "
+                "roll back the branch at {home} (commitPreparedTransaction, rollbackPreparedTransaction); when no such branch is left, "
+                "delete the record, and start this broker again",
+                name=xid_base64(branch),
+                home=home,
+                records="; ".join(self._branches.unreadable[:RECORDS_NAMED]),
+            )
+        return False
+
     def _mine(self, found: Iterable[Xid]) -> set[Xid]:
         """The branches that this broker, or one that it has taken over, has begun.
 
@@ -236,6 +264,7 @@ class Decisions:
 
     def _forget_ended(self, nodes: Collection[bytes], in_doubt: Collection[Xid], open_ones: Collection[Xid]) -> None:
         """The homes of these ``nodes`` have told which branches are in doubt: all others have ended."""
+        self._unknown = {branch for branch in self._unknown if branch.branch_qualifier not in nodes or branch in in_doubt}
         ended = [branch for branch in self._records if branch.branch_qualifier in nodes and branch not in in_doubt]
         for branch in ended:
             if branch not in self._committing and branch not in open_ones:

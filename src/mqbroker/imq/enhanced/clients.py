@@ -14,8 +14,8 @@ REFUSED_MAX = 1000
 ELSEWHERE_SECONDS = 15.0
 """A Java client does not hear where its data are, and would ask for ever."""
 
-SERVED_SECONDS = 30.0
-"""A client that comes again so much later was served elsewhere meanwhile."""
+SERVED_SECONDS = 300.0
+"""A client that comes again so much later was served elsewhere meanwhile; one that cannot go there may pause for minutes."""
 
 
 def owner_of(look: Look, node_id: str) -> BrokerRow | None:

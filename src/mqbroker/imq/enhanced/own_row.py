@@ -12,6 +12,7 @@ from twisted.python.failure import Failure
 from mqbroker.imq.enhanced.desk import Desk
 from mqbroker.imq.enhanced.row_machine import RowData, make_row_machine
 from mqbroker.storage.shared.brokers import BEING_TAKEN, RUNNING, BrokerRow, BrokerTable, Myself, State
+from mqbroker.storage.sql.connections import Trouble
 from mqbroker.storage.sql.database import Connection, DatabaseAwayError
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ class OwnRow:
         """The row of another process, as it was when it was seen first."""
         self._since = 0.0
         """When this process began to watch or to wait."""
+        self._away = Trouble(clock.monotonic)
         self._timer: Cancellable | None = None
         self._failover = False
         self._ended: Callable[[], object] | None = None
@@ -139,6 +141,9 @@ class OwnRow:
         return watched is not None and watched == seen and self._clock.monotonic() - self._since >= patience
 
     def _looked(self, found: tuple[BrokerRow | None, bool]) -> None:
+        seconds = self._away.over()
+        if seconds is not None:
+            log.info("the database answers again, after {seconds:.0f} s", seconds=seconds)
         seen, joined = found
         if joined:
             self._machine.joined()
@@ -155,7 +160,8 @@ class OwnRow:
         if not isinstance(failure.value, DatabaseAwayError):
             self._refuse(f"the table of the members cannot be used: {failure.getErrorMessage()}")
             return
-        log.warn("{error}; it is asked again", error=failure.getErrorMessage())
+        if self._away.is_told():
+            log.warn("{error}; it is asked again", error=failure.getErrorMessage())
         self._machine.held()
 
     def _watch_process(self, seen: BrokerRow) -> None:

@@ -14,6 +14,7 @@ from mqbroker.imq.enhanced.desk import Desk
 from mqbroker.imq.links.requests import Peers
 from mqbroker.storage.shared.brokers import BrokerRow, BrokerTable, Myself, State
 from mqbroker.storage.sql import session
+from mqbroker.storage.sql.connections import Trouble
 from mqbroker.storage.sql.database import Connection, DatabaseAwayError, DatabaseError
 from mqbroker.storage.sql.schema import SESSIONS
 from mqbroker.storage.sql.session import StoreSession
@@ -163,16 +164,23 @@ class Takeover:
                 return [each for each in self._sessions(connection) if each.number not in numbers_before]
             return self._table.switch(connection, me, seen.broker, self._data.session.owner)
 
+        away, refused = Trouble(self._clock.monotonic), Trouble(self._clock.monotonic)
         while not self._stopped:
             try:
-                return await self._desk.ask(switch)
+                taken = await self._desk.ask(switch)
             except DatabaseAwayError as error:
-                log.warn("{error}; the takeover of {broker} goes on when the database answers", error=error, broker=seen.broker)
-                await self._end_writers(seen)
+                if away.is_told():
+                    log.warn("{error}; the takeover of {broker} goes on when the database answers", error=error, broker=seen.broker)
+                await self._end_writers(seen, refused)
+            else:
+                seconds = away.over()
+                if seconds is not None:
+                    log.info("the database lets the takeover of {broker} go on, after {seconds:.0f} s", broker=seen.broker, seconds=seconds)
+                return taken
             await self._pause(PAUSE)
         raise TakeoverError("this broker stops")
 
-    async def _end_writers(self, seen: BrokerRow) -> None:
+    async def _end_writers(self, seen: BrokerRow, refused: Trouble) -> None:
         """The target may stand still in the middle of a transaction.  Other brokers whose transactions end with its one do them again."""
         statement = self._end_statement
         if not statement:
@@ -180,7 +188,8 @@ class Takeover:
         try:
             ended = await self._desk.ask(lambda connection: connection.rows(statement, (SESSIONS,)))
         except (DatabaseAwayError, DatabaseError) as error:
-            log.warn("a transaction of {broker} that stands still cannot be ended: {error}", broker=seen.broker, error=error)
+            if refused.is_told():
+                log.warn("a transaction of {broker} that stands still cannot be ended: {error}", broker=seen.broker, error=error)
         else:
             if ended:
                 log.warn("the transactions that hold up the takeover of {broker} are ended", broker=seen.broker)

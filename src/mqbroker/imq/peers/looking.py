@@ -12,6 +12,7 @@ from twisted.python.failure import Failure
 from mqbroker.imq.links.requests import Peer
 from mqbroker.messaging.ports import Cancellable, Clock
 from mqbroker.messaging.turns.turn import Turn
+from mqbroker.storage.sql.connections import Trouble
 from mqclient.errors import MQError
 
 LOOK_SECONDS = 5.0
@@ -40,7 +41,7 @@ class Looking:
         self._record_has = record_has
         self._listed = listed
         self._timer: Cancellable | None = None
-        self._away = False
+        self._away = Trouble(clock.monotonic)
         self._stopped = False
 
     def start(self) -> None:
@@ -67,9 +68,9 @@ class Looking:
     def _found(self, answer: Any) -> None:
         if self._stopped:
             return
-        if self._away:
-            self._away = False
-            log.info("{table} answers again", table=self._table.name)
+        seconds = self._away.over()
+        if seconds is not None:
+            log.info("{table} answers again, after {seconds:.0f} s", table=self._table.name, seconds=seconds)
         if answer["generation"]:
             self._record_has(answer["generation"], answer["position"])
         if self._listed is not None:
@@ -78,7 +79,6 @@ class Looking:
     def _failed(self, failure: Failure) -> Failure | None:
         if not isinstance(failure.value, MQError):
             return failure
-        if not self._away and not self._stopped:
-            self._away = True
+        if not self._stopped and self._away.is_told():
             log.warn("{reason}. Until it does, no definition can be changed; messages go on", reason=failure.getErrorMessage())
         return None

@@ -113,6 +113,8 @@ class Branches:
         """Branches that management has committed or rolled back, until their transaction manager forgets them."""
         self._coordinated: list[BranchRecord] = []
         """Stored by an earlier process or another broker: branches at other brokers whose outcome depends on this one."""
+        self.unreadable: list[str] = []
+        """Where stored records are that cannot be read, each of a branch here or of one at another broker."""
         self._timer: Cancellable | None = None
 
     # --- work
@@ -335,6 +337,7 @@ class Branches:
 
         A branch of another broker stays in the store until the next start while there is one of the same xid here.
         """
+        self.unreadable += recovered.unreadable
         known = {entry.record_id: entry for entry in recovered.duplicate_ids}
         for entry in recovered.branches:
             record = entry.record

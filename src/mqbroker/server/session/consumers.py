@@ -168,12 +168,16 @@ class ServerConsumer:
         if session.pre_acknowledge:
             self._handle_acknowledged(reference, shown)
             return
-        message = reference.message
+        self._begin_delivery(reference)
+        self.transmit(shown, reference.delivery_count)
+
+    def _begin_delivery(self, reference: Reference) -> None:
+        """The message is in delivery here from now on."""
+        message, server = reference.message, self.session.server
         self.unacknowledged[message.message_id] = reference
         self.bytes_in_transit += message.memory
-        if session.server.persists_delivery_count:
-            session.server.messaging.settlement.record_delivery(reference)
-        self.transmit(shown, reference.delivery_count)
+        if server.persists_delivery_count:
+            server.messaging.settlement.record_delivery(reference)
 
     def _handle_acknowledged(self, reference: Reference, shown: Message) -> None:
         """Pre-acknowledge: the message is settled before it is sent."""

@@ -73,8 +73,7 @@ class LinkConsumer(ServerConsumer):
             super().handle(reference)
             return
         self.messages_delivered += 1
-        self.unacknowledged[message_id] = reference
-        self.bytes_in_transit += reference.message.memory
+        self._begin_delivery(reference)
         if reference.message.large is None:
             self.refer(reference)
         else:

@@ -38,7 +38,10 @@ BEING_TAKEN = frozenset((State.FAILOVER_PENDING, State.FAILOVER_STARTED))
 """Another member has the row, and the data are not its own yet."""
 
 FORGOTTEN_MS = 7 * 24 * 3600 * 1000
-"""A client of a broker that was taken over may come so much later, ms."""
+"""A client of a broker that was taken over is sent to the taker for so long since the last takeover, ms.
+
+Nothing is left for one that comes later, unless there is a session of that node: any member serves it, as a client of an unknown node.
+"""
 
 _OVER = f"({', '.join(str(int(state)) for state in State if state not in RUNNING)})"
 _COLUMNS = "broker, cluster, url, node_id, version, state, taker, stamp, owner, folder"
@@ -63,9 +66,10 @@ _UNFINISHED = table("SELECT broker FROM {broker} WHERE taker = ? AND state IN (?
 _SESSIONS = table("SELECT node_id, broker FROM {session}")
 _FORMER = table("SELECT node_id, broker FROM {former}")
 _NOTE_FORMER = (
-    "INSERT INTO {former} (node_id, broker, since) VALUES (?, ?, {now}) ON CONFLICT (node_id) DO UPDATE SET broker = excluded.broker"
+    "INSERT INTO {former} (node_id, broker, since) VALUES (?, ?, {now}) "
+    "ON CONFLICT (node_id) DO UPDATE SET broker = excluded.broker, since = excluded.since"
 )
-_PASS_FORMER = table("UPDATE {former} SET broker = ? WHERE broker = ?")
+_PASS_FORMER = "UPDATE {former} SET broker = ?, since = {now} WHERE broker = ?"
 _FORGET_FORMER = f"DELETE FROM {{former}} WHERE since < {{now}} - {FORGOTTEN_MS}"
 _MESSAGES = table("SELECT s.broker, COUNT(*) FROM {session} s JOIN {message} m ON m.session = s.session GROUP BY s.broker")
 _REMOVE_FORMER = table("DELETE FROM {former} WHERE broker = ?")
@@ -121,6 +125,7 @@ class BrokerTable:
         self._stamp = timed(_STAMP)
         self._lock = timed(_LOCK)
         self._note_former = timed(_NOTE_FORMER)
+        self._pass_former = timed(_PASS_FORMER)
         self._forget_former = timed(_FORGET_FORMER)
 
     # --- views
@@ -199,7 +204,7 @@ class BrokerTable:
     def _get(self, connection: Connection, target: str, taker: str, owner: str) -> list[StoreSession]:
         """Everything of ``target`` is ``taker``'s; clients of its nodes will be sent there."""
         sessions = session.switch(connection, target, taker, owner)
-        connection.run(_PASS_FORMER, (taker, target))
+        connection.run(self._pass_former, (taker, target))
         connection.run(self._forget_former)
         for each in sessions:
             connection.run(self._note_former, (each.node_id, taker))

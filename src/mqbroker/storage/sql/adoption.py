@@ -17,7 +17,7 @@ from mqbroker.storage.files.branches import to_branch
 from mqbroker.storage.sql import removals
 from mqbroker.storage.sql.damage import DAMAGE, Damage
 from mqbroker.storage.sql.database import Connection, Row
-from mqbroker.storage.sql.schema import table
+from mqbroker.storage.sql.schema import PREFIX, table
 from mqbroker.storage.sql.texts import given
 from mqclient.storageformat import records
 from mqclient.storageformat.frames import StorageFormatError
@@ -72,6 +72,8 @@ class State:
     counts: dict[tuple[str, int], int] = field(default_factory=dict)
     rows: list[Row] = field(default_factory=list)
     damaged: list[Damage] = field(default_factory=list)
+    unreadable: list[str] = field(default_factory=list)
+    """Where records of branches are that are damaged, and set aside now or since an earlier start."""
     whole: set[int] = field(default_factory=set)
     marked: bool = False
 
@@ -109,6 +111,8 @@ def _read(connection: Connection, session: int) -> State:
         raw, cache = bytes(ids), given(cache)
         state.duplicate_ids += [RecoveredDuplicateId(cache, raw[at : at + size], record) for at in range(0, max(len(raw), 1), max(size, 1))]
     state.branches = _decoded(state, "branch", connection.rows(_BRANCHES, whose), _branch)
+    aside = {key for key, _ in connection.rows(_BRANCHES, (-session,))} | {each.key for each in state.damaged if each.role == "branch"}
+    state.unreadable = [f"the row {key} of session {-session} in {PREFIX}branch" for key in sorted(aside)]
     for branch in state.branches:
         state.rows += connection.rows(_OF_BRANCH, (session, branch.branch_id))
     state.whole = {record.queue_id for record in state.queues if _keeps_few(record)}

@@ -13,6 +13,36 @@ T = TypeVar("T")
 LOOK_PAUSE = 1.0
 """Seconds between two looks for the database, at least."""
 
+TOLD_SECONDS = 60.0
+"""Seconds between two lines of the log about the same trouble."""
+
+
+class Trouble:
+    """Something that is tried again and again, for the log: its first failure is told, then one each TOLD_SECONDS, and its end.
+
+    ``now`` is the monotonic clock.
+    """
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
+        self._since: float | None = None
+        self._next = 0.0
+
+    def is_told(self) -> bool:
+        """It has failed: is a line due?"""
+        now = self._now()
+        if self._since is None:
+            self._since = self._next = now
+        if now < self._next:
+            return False
+        self._next = now + TOLD_SECONDS
+        return True
+
+    def over(self) -> float | None:
+        """It has not failed: for how many seconds it had; None where it had not."""
+        since, self._since = self._since, None
+        return None if since is None else self._now() - since
+
 
 class _Line:
     """One of the connections: made when it is first wanted, and again after it was dropped.

@@ -81,6 +81,7 @@ class _Loaded:
             state.duplicate_ids,
             [RecoveredBranch(record) for record in state.branches],
             state.settings if origin is None else {},
+            unreadable=state.unreadable,
         )
         self._read(state, bodies, origin)
 

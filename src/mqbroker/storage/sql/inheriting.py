@@ -35,7 +35,7 @@ _DROP_ADDRESSES = table("DELETE FROM {address} WHERE session = ?")
 _END = table(
     "DELETE FROM {session} WHERE session = ? AND current = 0 "
     "AND NOT EXISTS (SELECT 1 FROM {reference} r WHERE r.session = ? AND r.durable = 1) "
-    "AND NOT EXISTS (SELECT 1 FROM {branch} b WHERE b.session = ?) AND NOT EXISTS (SELECT 1 FROM {duplicate} d WHERE d.session = ?)"
+    "AND NOT EXISTS (SELECT 1 FROM {branch} b WHERE b.session IN (?, ?)) AND NOT EXISTS (SELECT 1 FROM {duplicate} d WHERE d.session = ?)"
 )
 _REST = tuple(
     table(f"DELETE FROM {{{name}}} WHERE session = ? AND NOT EXISTS (SELECT 1 FROM {{session}} s WHERE s.session = ?)")
@@ -190,5 +190,6 @@ class Inheriting:
 
     def _end(self, number: int) -> None:
         work = Work()
-        work.last = [(_END, (number,) * 4), *((statement, (number, number)) for statement in _REST)]
+        # A branch that was set aside is still in question: its session leads to it.
+        work.last = [(_END, (number, number, number, -number, number)), *((statement, (number, number)) for statement in _REST)]
         self._write(work)

@@ -21,7 +21,7 @@ from mqbroker.storage.sql import schema, session
 from mqbroker.storage.sql.adoption import read_sessions
 from mqbroker.storage.sql.batch import SqlBatch
 from mqbroker.storage.sql.bodies import SqlBodies, SqlLargeBody
-from mqbroker.storage.sql.connections import Connections, Outage
+from mqbroker.storage.sql.connections import Connections, Outage, Trouble
 from mqbroker.storage.sql.database import Connection, Database, DatabaseAwayError, missed_at_start, transaction
 from mqbroker.storage.sql.inheritance import own_state
 from mqbroker.storage.sql.inheriting import Done, Inheriting
@@ -105,6 +105,7 @@ class SqlStore(Tickets):
         """Bodies that are held until they are written, or brought from the database before their pieces go."""
         self._batch = 0
         self._busy = False
+        self._away = Trouble(clock.monotonic)
         self._scheduled = False
         self._turn: WritingTurn | None = None
         self._unsubscribe: Callable[[], object] | None = None
@@ -316,13 +317,17 @@ class SqlStore(Tickets):
 
     def _written(self, work: Work, batch: int, ticket: int, bodies: list[Any], removed: set[int], error: Exception | None) -> None:
         if isinstance(error, DatabaseAwayError) and not self._closed:
-            self._log.warn("the database {name} is away: {error}; it is asked again", name=self._database.name, error=error)
+            if self._away.is_told():
+                self._log.warn("the database {name} is away: {error}; it is asked again", name=self._database.name, error=error)
             self._clock.call_later(PAUSE, self._try_again, work, batch, ticket, bodies)
             return
         self._busy = False
         if error is not None:
             self.fail(error)
             return
+        seconds = self._away.over()
+        if seconds is not None:
+            self._log.info("the database {name} answers again, after {seconds:.0f} s", name=self._database.name, seconds=seconds)
         assert self.pager is not None
         self.pager.removing -= removed
         self._inheriting.removed(removed)

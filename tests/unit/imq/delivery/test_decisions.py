@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from twisted.internet.defer import Deferred
+from twisted.logger import capturedLogs, formatEvent
 
 from mqbroker.imq.delivery.decisions import BRANCH_FORMAT, NothingTaken
 from mqbroker.messaging.delivery.branches import COORDINATED_FORMAT, xid_base64
@@ -241,6 +242,51 @@ class CoordinatorTests(DecisionsTestCase):
         self.a.world.messaging.branches.decide(xid_base64(branch.xid), commit=False)
         self.take_over(self.a, self.b)
         self.assertEqual((self.outcome(self.a), self.undecided(self.a)), ((1, 0), 0))
+
+
+class DamagedRecordTests(DecisionsTestCase):
+    """A record of a branch cannot be read: nobody knows whether it was the decision."""
+
+    RECORD = "the row 5 of session -2 in mqbroker_branch"
+
+    def lose_decision(self, taker: Broker) -> list[str]:
+        """B has decided, and its taker cannot read that.  Returns the errors of the log."""
+        self.begin(decided=True)
+        found = self.estate(self.b)
+        found.branches = [each for each in found.branches if each.record.xid.format_id != COORDINATED_FORMAT]
+        found.unreadable.append(self.RECORD)
+        with capturedLogs() as events:
+            self.adopt(taker, self.b, found)
+            for _ in range(2):
+                self.settle(self.b)
+        return [str(formatEvent(event)) for event in events if self.RECORD in str(formatEvent(event))]
+
+    def test_a_branch_whose_decision_may_be_lost_stays_undecided(self) -> None:
+        """Once it was rolled back, although it was to be committed."""
+        for taker in (self.c, self.a):
+            with self.subTest(taker=taker.number):
+                self.setUp()
+                taker = self.cluster[taker.number]
+                (line,) = self.lose_decision(taker)
+                (branch,) = self.a.world.messaging.branches.prepared()
+                self.assertIn(xid_base64(branch.xid), line)
+                self.assertEqual((self.outcome(self.a), self.undecided(taker)), ((1, 1), 1))
+
+    def test_an_operator_decides_and_removes_the_record(self) -> None:
+        self.lose_decision(self.c)
+        (branch,) = self.a.world.messaging.branches.prepared()
+        self.a.core.turn.run(lambda: self.a.world.messaging.branches.decide(xid_base64(branch.xid), commit=True))
+        self.c.world.messaging.branches.unreadable.clear()  # as at the next start
+        for _ in range(2):
+            self.settle(self.b)
+        self.assertEqual((self.outcome(self.a), self.undecided(self.c)), ((0, 0), 0))
+
+    def test_it_is_not_that_of_a_transaction_that_was_begun_later(self) -> None:
+        self.b.world.messaging.branches.unreadable.append(self.RECORD)
+        self.begin(decided=False)
+        self.sync(self.a)
+        self.cluster.link(2, 1)
+        self.assertEqual((self.outcome(self.a), self.undecided(self.b)), ((1, 0), 0))
 
 
 class XATests(DecisionsTestCase):

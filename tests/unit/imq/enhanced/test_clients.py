@@ -33,7 +33,11 @@ class ClientTests(SynchronousTestCase):
 
     def test_who_comes_again_much_later_was_at_the_taker_meanwhile(self) -> None:
         self.goes_on_coming(0)
-        self.assertEqual(self.goes_on_coming(100), [False, False, True])
+        self.assertEqual(self.goes_on_coming(ELSEWHERE_SECONDS + SERVED_SECONDS), [False, False, True])
+
+    def test_who_pauses_for_long_and_cannot_go_to_the_taker_is_served(self) -> None:
+        """Once each attempt counted as the first one."""
+        self.assertEqual([self.clients.serves("lost", look(now), ("node2",), now) for now in (0, 120, 240)], [False, True, True])
 
     def test_another_taker_is_to_be_tried_first(self) -> None:
         self.goes_on_coming(0)

@@ -72,7 +72,7 @@ class LookingTests(SynchronousTestCase):
         self.clock.advance(LOOK_SECONDS)
         told = [line for line in self.lines if "the database x" in line]
         expected = "the database x does not answer. Until it does, no definition can be changed; messages go on"
-        self.assertEqual(told, [expected, "the database x answers again"])
+        self.assertEqual(told, [expected, "the database x answers again, after 15 s"])
         self.assertEqual(len(self.positions), 2)
 
     def test_a_defect_does_not_end_it(self) -> None:

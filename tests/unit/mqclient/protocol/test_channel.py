@@ -6,7 +6,6 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from mqclient.protocol.channel import SessionChannel
 from mqclient.wire.packets import (
-    Commit,
     ExceptionResponse,
     NullResponse,
     QueueQueryResponseV3,
@@ -45,7 +44,6 @@ class ChannelTests(SynchronousTestCase):
     def test_kept_frames(self) -> None:
         channel = SessionChannel(10, 1000, 136)
         frames = [channel.frame(SessionSend(bytes(40)), tag=number) for number in (1, 2, 3)]
-        channel.frame(Commit(), remember=False)
         self.assertEqual(channel.replay(), frames)
         self.assertEqual(channel.confirmed(1), [1, 2])
         self.assertEqual(channel.replay(), frames[2:])

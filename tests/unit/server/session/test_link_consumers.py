@@ -127,3 +127,32 @@ class LinkConsumerTests(SynchronousTestCase):
         link.send(wire.AddMetadataV2(wire.HOME_LINK_KEY, "other", False))
         link.consume(credits=2)  # bytes: enough for one message
         self.assertEqual(len(link.received()), 1)
+
+
+class RecordedCountTests(SynchronousTestCase):
+    """persist-delivery-count-before-delivery, also for what a link gets as a reference."""
+
+    def setUp(self) -> None:
+        self.world = World(Configuration(security_enabled=False, persist_delivery_count_before_delivery=True))
+        self.sender = self.world.session()
+        self.link = self.world.session()
+        self.link.send(wire.AddMetadataV2(wire.HOME_LINK_KEY, "other", False))
+        for number in range(2):
+            self.sender.create_queue(f"s{number}", "topic", routing_type=0)
+            self.link.consume(f"s{number}", number, credits=1)
+
+    def check(self) -> None:
+        """One delivery carries the body, the other one refers to it; both are counted in the store."""
+        self.assertEqual(len(of_kind(self.link.take(), wire.ReceiveHeld)), 1)
+        recorded = self.world.store.entries("count")
+        self.assertEqual([entry[-1] for entry in recorded], [1, 1])
+        self.assertEqual(len(set(recorded)), 2)
+
+    def test_a_message(self) -> None:
+        self.sender.publish(b"1", "topic", routing_type=0)
+        self.check()
+
+    def test_a_large_message(self) -> None:
+        self.sender.begin_large("topic", routing_type=0)
+        self.sender.chunk(b"x" * 300_000, 300_000)
+        self.check()

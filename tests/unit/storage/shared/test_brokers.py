@@ -7,7 +7,7 @@ from dataclasses import replace
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.storage.errors import FencedError
-from mqbroker.storage.shared.brokers import BrokerRow, BrokerTable, Myself, NotTakenError, State
+from mqbroker.storage.shared.brokers import FORGOTTEN_MS, BrokerRow, BrokerTable, Myself, NotTakenError, State
 from mqbroker.storage.sql import schema, session
 from mqbroker.storage.sql.database import Connection, Database, DatabaseError, transaction
 from tests.unit.storage.sql.support import SqlRig
@@ -151,6 +151,16 @@ class BrokerTests(SynchronousTestCase):
     def test_a_broker_that_returns_later_than_its_former_nodes_are_remembered_is_another_one_too(self) -> None:
         self.connection.run(schema.table("DELETE FROM {session} WHERE broker = ?"), ("b1",))
         self.assertEqual(session.settle_node_id(self.connection, NODES["b1"], lambda: "new", "b1"), "new")
+
+    def test_a_former_node_is_remembered_from_its_last_takeover_on(self) -> None:
+        """Once its clients, which were served by the first taker, were those of a node that nobody knew when that was taken over."""
+        self.table.lock(self.connection, self.row("b1"), "b2")
+        [taken] = self.table.switch(self.connection, SECOND, "b1", "store b2")
+        self.connection.run(schema.table("DELETE FROM {session} WHERE session = ?"), (taken.number,))
+        self.connection.run(schema.table("UPDATE {former} SET since = since - ?"), (FORGOTTEN_MS + 1,))
+        self.table.lock(self.connection, self.row("b2"), "b3")
+        self.table.switch(self.connection, THIRD, "b2", "store b3")
+        self.assertEqual(self.table.owners(self.connection)[NODES["b1"]], "b3")
 
     def test_nobody_switches_without_the_lock(self) -> None:
         self.table.lock(self.connection, self.row("b1"), "b2")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from unittest import TestCase
 
-from mqbroker.storage.sql.connections import LOOK_PAUSE, Connections, Outage
+from mqbroker.storage.sql.connections import LOOK_PAUSE, TOLD_SECONDS, Connections, Outage, Trouble
 from mqbroker.storage.sql.database import Connection, DatabaseAwayError, DatabaseError
 from tests.support.diskwriter import SimulatedDiskWriter
 from tests.unit.storage.sql.support import SqlRig
@@ -94,3 +94,19 @@ class ConnectionsTests(TestCase):
         thread.run()
         self.now += LOOK_PAUSE
         self.assertEqual((outage.seconds(), thread.waiting), (None, 0))
+
+
+class TroubleTests(TestCase):
+    def test_the_first_failure_is_told_then_one_a_minute_and_the_end(self) -> None:
+        now = 5.0
+        trouble = Trouble(lambda: now)
+        told = []
+        self.assertIsNone(trouble.over())
+        for _ in range(2):
+            while now < 5.0 + 2 * TOLD_SECONDS:
+                if trouble.is_told():
+                    told.append(now)
+                now += 0.5
+            self.assertEqual((told, trouble.over(), trouble.over()), ([5.0, 5.0 + TOLD_SECONDS], 2 * TOLD_SECONDS, None))
+            now = 5.0
+            told.clear()

@@ -92,9 +92,13 @@ class DamageTests(TakenTestCase, TestCase):
         self.damage("UPDATE mqbroker_branch SET record = X'FFFF'")
         inherited = self.take()
         self.assertEqual(inherited.found.branches, [])
+        named = inherited.found.unreadable
+        self.assertEqual([line[: line.index(" of")] for line in named], [f"the row {branch_id}"])
         self.assertEqual(self.assign(inherited), {("a", self.here): 1})
         self.assertEqual((self.aside("branch"), self.aside("message")), ([(1,)], [(1,)]))
         self.assertEqual(self.consume(), [b"1"])
+        [again] = self.taker.restart().inherited
+        self.assertEqual(again.found.unreadable, named, "it is not forgotten at the next start, though nothing else is left")
 
     def test_bytes_that_are_no_message(self) -> None:
         whole = make_message(self.target.store, b"body")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from unittest import TestCase, mock
 
+from twisted.logger import capturedLogs, formatEvent
+
 from mqbroker.messaging.message.message import Message
 from mqbroker.node import life
 from mqbroker.storage.errors import StorageError
@@ -52,6 +54,22 @@ class SqlStoreTests(TestCase):
         rig.breaking.calm = True
         rig.settle()
         self.assertEqual(told, ["needs no durability", "durable"])
+        rig.stop()
+
+    def test_the_log_tells_of_an_outage_once_a_minute_and_of_its_end(self) -> None:
+        rig = SqlRig(self.addCleanup, chance=1.0)
+        rig.start()
+        batch = rig.store.begin()
+        batch.add_message(make_message(rig.store), [1])
+        rig.store.commit(batch)
+        with capturedLogs() as events:
+            self.pass_time(rig, 150)
+            away = [str(formatEvent(event)) for event in events]
+            rig.breaking.calm = True
+            rig.settle()
+            back = [str(formatEvent(event)) for event in events[len(away) :]]
+        self.assertEqual((len(away), [line.endswith("; it is asked again") for line in away]), (3, [True] * 3))
+        self.assertEqual(back, [f"the database {rig.database.name} answers again, after 150 s"])
         rig.stop()
 
     def test_a_commit_whose_answer_was_lost_is_not_written_again(self) -> None:

@@ -59,13 +59,13 @@ class SessionChannel:
         self._async_correlation += count
         return first
 
-    def frame(self, packet: Packet, *, remember: bool = True, tag: int = 0) -> bytes:
-        """The frame of ``packet``.  With a window a counted packet is kept to be sent again, unless ``remember`` is false.
+    def frame(self, packet: Packet, *, tag: int = 0) -> bytes:
+        """The frame of ``packet``.  With a window a counted packet is kept to be sent again.
 
         ``tag`` (not 0) is returned by :meth:`confirmed` once the broker has confirmed the packet.
         """
         data = frame(packet.TYPE, self.id, encode_packet(packet, self.version))
-        if remember and self.window is not None and counted(packet):
+        if self.window is not None and counted(packet):
             self.window.sent(data)
             self._tags.append(tag)
         return data

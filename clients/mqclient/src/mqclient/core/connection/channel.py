@@ -85,14 +85,14 @@ class Channel:
         else:
             self.write_raw(self.protocol.frame(packet, tag=tag))
 
-    def send_at_once(self, packet: Packet, *, remember: bool = True) -> None:
+    def send_at_once(self, packet: Packet) -> None:
         """As :meth:`send`, but not behind waiting calls: for credits."""
         if self.error is not None:
             return
         if self.locked:
             self._queue.append(packet)
         else:
-            self.write_raw(self.protocol.frame(packet, remember=remember))
+            self.write_raw(self.protocol.frame(packet))
 
     def call(self, packet: Packet, *expects: type[Packet], bound: bool = False) -> Any:
         """Send a request; the future gives the answer, one of ``expects``, or fails with the error in an EXCEPTION packet.
