@@ -32,7 +32,11 @@ log = Logger(namespace="mqbroker.cluster")
 
 
 class MemberLocators:
-    """Opens the connections of one cluster connection.  None of them reconnects by itself."""
+    """Opens the connections of one cluster connection.  None of them reconnects by itself.
+
+    This broker is announced at the beginning of those of :meth:`announcing` and :meth:`greet`, and again on each that is still there when
+    its event id in ``topology`` is raised.
+    """
 
     def __init__(
         self,
@@ -48,6 +52,8 @@ class MemberLocators:
         self._runtime = runtime
         self._own_connector = own_connector
         self._refused_by: set[str] = set()
+        self._announced_on: list[Connection] = []
+        topology.raised.subscribe(self._announce_again)
 
     def settings(self) -> LocatorSettings:
         """The settings of every connection to another member."""
@@ -87,6 +93,10 @@ class MemberLocators:
     async def greet(self, connection: Connection) -> None:
         """Show the cluster's password, and announce this broker.  Raises ClusterSecurityError when the peer refuses the password."""
         await self._log_in(connection)
+        self._announced_on = [*self._still_there(), connection]
+        self._announce(connection)
+
+    def _announce(self, connection: Connection) -> None:
         own = self.topology.get(self.topology.node_id)
         if own is not None:
             connection.cluster_channel.send(
@@ -100,6 +110,15 @@ class MemberLocators:
                     own.scale_down_group_name,
                 )
             )
+
+    def _announce_again(self) -> None:
+        # Members without a link to this broker hear of its changes in no other way.
+        self._announced_on = self._still_there()
+        for connection in self._announced_on:
+            self._announce(connection)
+
+    def _still_there(self) -> list[Connection]:
+        return [connection for connection in self._announced_on if connection.error is None]
 
     async def _log_in(self, connection: Connection) -> None:
         """Show the cluster's password.  A broker that refuses it is in another cluster, and its topology must not be learned."""

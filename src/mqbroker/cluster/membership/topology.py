@@ -38,6 +38,13 @@ CONNECTOR_LENGTH_MAX = 8192
 EVENT_ID_MAX = 1 << 62
 """The latest time of an event, in ms since 1970, that is believed: later events must have room above it."""
 
+RAISES_MAX = 10
+"""Announcements of other brokers with the own node id that this one outdoes in one activation.
+
+A broker that has died announces nothing more.  Two that are active and reach each other only through others would outdo each other for
+ever.
+"""
+
 REPEATED_WARNING_SECONDS = 10.0
 """The same kind of warning is written at most once in this time."""
 
@@ -115,12 +122,15 @@ class ClusterTopology(Topology):
         "_client_view",
         "_clock",
         "_own",
+        "_raises_left",
         "_repeats",
+        "_rival_event",
         "_stopped",
         "_subscriptions",
         "_warned",
         "contested",
         "node_id",
+        "raised",
         "rival",
         "scaled_down",
     )
@@ -134,6 +144,12 @@ class ClusterTopology(Topology):
         """Each connector but the own one with which the own node id is announced, by a member or in a discovery group, also old ones."""
         self.scaled_down: Event[str] = Event()
         """The node id of a member that leaves for good, since another broker gets what it has."""
+        self.raised: Event[()] = Event()
+        """The own entry has a later event id now than something else that others believe of this node: they have to hear of it, also those
+        without a link to this broker."""
+        self._rival_event = 0
+        """The latest event id with which another broker was announced as this node; 0 without one."""
+        self._raises_left = RAISES_MAX
         self._stopped = False
         self._clock = clock
         self._own: TransportConfiguration | None = None
@@ -160,6 +176,8 @@ class ClusterTopology(Topology):
         """This broker has become active: enter it, and announce it again ``attempts`` times, every ``interval_ms``."""
         self._own = primary
         self.rival = None
+        self._rival_event = 0
+        self._raises_left = RAISES_MAX
         self._stopped = False
         member = TopologyMember(self.node_id, 0, primary, None, backup_group_name, scale_down_group_name)
         self.activated(member, self._clock.wall_ms())
@@ -204,6 +222,7 @@ class ClusterTopology(Topology):
             elif not same_connector(member.primary, own):
                 self.contested(member.primary)
                 if self._is_news(member):
+                    self._rival_event = max(self._rival_event, member.unique_event_id)
                     self._note_rival(member.primary)
                     return False
         changed = super().up(member)
@@ -214,8 +233,22 @@ class ClusterTopology(Topology):
         return changed
 
     def clear_rival(self) -> None:
-        """The announced places were visited: no other broker has the own node id."""
+        """The announced places were visited: no other broker has the own node id.
+
+        Others may know of an announcement by one that has died, whose clock was ahead.  They would drop those of this broker until its
+        clock has caught up, so it goes on above that event id.
+        """
         self.rival = None
+        own, rival_event = self.get(self.node_id), self._rival_event
+        self._rival_event = 0
+        if own is not None and own.unique_event_id <= rival_event and self._raises_left and not self._stopped:
+            self._raises_left -= 1
+            self._raise(own, rival_event)
+
+    def _raise(self, own: TopologyMember, above: int) -> None:
+        """Let others know of this broker who know something else with the event id ``above``."""
+        self.activated(own, above + 1)
+        self.raised()
 
     def _is_news(self, member: TopologyMember) -> bool:
         """Is the announcement newer than the known one?  Peers may still announce an earlier life of this broker."""
@@ -274,7 +307,7 @@ class ClusterTopology(Topology):
             own = self.get(node_id)
             if own is not None and own.unique_event_id <= unique_event_id:
                 # A peer that believes it would refuse the announcements of this broker until the clock has caught up.
-                self.activated(own, unique_event_id + 1)
+                self._raise(own, unique_event_id)
             return False
         return super().down(node_id, unique_event_id)
 

@@ -16,8 +16,8 @@ from mqclient.errors import ClusterSecurityError
 from mqclient.protocol.topology import TopologyMember
 from mqclient.wire.packets import ClusterConnect, ClusterConnectReply, NodeAnnounce
 from mqclient.wire.primitives import TransportConfiguration
-from tests.support.clock import FakeClock
-from tests.unit.cluster.support import connector
+from tests.support.clock import START_MS, FakeClock
+from tests.unit.cluster.support import connector, member
 
 OWN = "own"
 
@@ -28,6 +28,7 @@ class Peer:
     def __init__(self, port: int, takes: bool = True) -> None:
         self.connector: TransportConfiguration = connector(port)
         self.cluster_channel = self
+        self.error: Exception | None = None
         self.sent: list[object] = []
         self._takes = takes
 
@@ -36,6 +37,10 @@ class Peer:
 
     def send(self, packet: object) -> None:
         self.sent.append(packet)
+
+
+def announcements(peer: Peer) -> list[NodeAnnounce]:
+    return [packet for packet in peer.sent if isinstance(packet, NodeAnnounce)]
 
 
 class GreetingTests(SynchronousTestCase):
@@ -58,6 +63,19 @@ class GreetingTests(SynchronousTestCase):
         assert isinstance(packet, NodeAnnounce)
         self.assertEqual((packet.node_id, packet.backup, packet.connector), (OWN, False, connector(1)))
         self.assertEqual((packet.backup_connector, packet.scale_down_group_name), (connector(4), "g"))
+
+    def test_who_was_told_of_this_broker_is_told_again_when_its_event_id_is_raised(self) -> None:
+        """A member that knows a later announcement, of another place, opens no link to this broker, by which it would hear of changes."""
+        self.topology.own(connector(1), attempts=0)
+        there, gone, refuses = Peer(2), Peer(3), Peer(4, takes=False)
+        for peer in (there, gone):
+            self.successResultOf(self.greet(peer))
+        self.failureResultOf(self.greet(refuses), ClusterSecurityError)
+        gone.error = ClusterSecurityError("lost")
+        self.topology.up(member(OWN, START_MS + 20_000, port=5))
+        self.topology.clear_rival()
+        self.assertEqual([packet.event_id for packet in announcements(there)], [START_MS, START_MS + 20_001])
+        self.assertEqual((len(gone.sent), refuses.sent), (1, []))
 
     def test_a_broker_without_an_announcement_of_its_own_only_logs_in(self) -> None:
         peer = Peer(2)

@@ -133,6 +133,60 @@ class MemberTests(SynchronousTestCase):
         self.topology.own(connector(1))
         self.assertIsNone(self.topology.rival)
 
+    def own_event(self) -> int:
+        own = self.topology.get("me")
+        assert own is not None
+        self.assertEqual(own.primary, connector(1))
+        return own.unique_event_id
+
+    def test_the_taker_goes_on_above_the_id_of_a_dead_broker_whose_clock_was_ahead(self) -> None:
+        """Others would drop its announcements until its clock has caught up, and name the place of the dead one."""
+        raised: list[int] = []
+        self.topology.raised.subscribe(lambda: raised.append(self.own_event()))
+        self.topology.own(connector(1))
+        ahead = member("me", START_MS + 20_000, port=2)
+        for told in (ahead, replace(ahead, unique_event_id=START_MS + 10_000)):
+            self.assertFalse(self.topology.up(told))
+        self.assertEqual((raised, self.own_event()), ([], START_MS))  # not before the place was visited
+        for _ in range(2):
+            self.topology.clear_rival()
+        self.assertEqual((raised, self.topology.rival), ([START_MS + 20_001], None))
+        self.clock.advance(2)
+        self.assertEqual(self.own_event(), START_MS + 20_001)
+        self.assertFalse(self.topology.up(ahead))
+        self.assertIsNone(self.topology.rival)
+
+    def test_two_that_do_not_reach_each_other_do_not_outdo_each_other_for_ever(self) -> None:
+        raised: list[int] = []
+        self.topology.raised.subscribe(lambda: raised.append(self.own_event()))
+        for activation in range(1, 3):
+            self.topology.own(connector(1))
+            for _ in range(limits.RAISES_MAX + 5):
+                self.topology.up(member("me", self.own_event() + 1000, port=2))
+                self.topology.clear_rival()
+            self.assertEqual(len(raised), activation * limits.RAISES_MAX)
+
+    def test_who_has_caught_up_or_leaves_outdoes_nobody(self) -> None:
+        raised: list[int] = []
+        self.topology.raised.subscribe(lambda: raised.append(self.own_event()))
+        self.topology.own(connector(1))
+        self.topology.up(member("me", START_MS + 500, port=2))
+        self.clock.advance(1)
+        self.topology.clear_rival()
+        self.topology.up(member("me", START_MS + 5000, port=2))
+        self.topology.stop()
+        self.topology.clear_rival()
+        self.assertEqual((raised, self.own_event()), ([], START_MS + 1000))
+
+    def test_who_contradicts_its_departure_announces_itself_again(self) -> None:
+        """A member that believes it may have no link to this broker."""
+        raised: list[int] = []
+        self.topology.raised.subscribe(lambda: raised.append(self.own_event()))
+        self.topology.own(connector(1))
+        self.topology.down("me", START_MS - 1)
+        self.topology.down("me", START_MS + 99_999)
+        self.assertEqual(raised, [START_MS + 100_000])
+
     def test_a_lost_member_goes_however_far_its_clock_is_ahead(self) -> None:
         self.topology.up(member("b", START_MS + 10**9))
         self.assertFalse(self.topology.down("b", START_MS))
