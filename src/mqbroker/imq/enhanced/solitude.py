@@ -19,11 +19,15 @@ if TYPE_CHECKING:
 
 log = Logger(namespace="mqbroker.imq")
 
+LATER_FAILURES = 2
+"""The first look that fails after an answer may have begun before it, while the database was away for all."""
+
 
 class Solitude:
-    """Counts the looks at the database that have failed in a row; from ``limit`` on the other members are asked.
+    """Counts the looks at the database that have failed in a row; from ``limit`` on the other members are asked after each.
 
-    ``alone`` is called when another one has the database, or when none can be asked although there are others.
+    ``alone`` is called when another one has the database, or when none can be asked although there are others, and when that has been so
+    while further looks have failed: after an outage the first member that has the database again is no proof.
     """
 
     def __init__(self, limit: int, alone: Callable[[], object]) -> None:
@@ -31,12 +35,15 @@ class Solitude:
         self._limit = limit
         self._alone = alone
         self._asking = False
+        self._alone_since: int | None = None
+        """So many looks had failed when it was so for the first time."""
 
     def answered(self) -> None:
         """The database has answered."""
         if self.failures:
             log.info("the database answers again")
         self.failures = 0
+        self._alone_since = None
 
     def unanswered(self, error: Exception, peers: Peers, others: bool) -> None:
         """The database has not answered; ``others``: there are members that run, as far as it has said."""
@@ -49,7 +56,11 @@ class Solitude:
 
     def _asked(self, alone: bool) -> None:
         self._asking = False
-        if alone and self.failures >= self._limit:
+        if not alone or self.failures < self._limit:
+            self._alone_since = None
+        elif self._alone_since is None:
+            self._alone_since = self.failures
+        elif self.failures >= self._alone_since + LATER_FAILURES:
             self._alone()
 
     def _not_asked(self, failure: Failure) -> None:

@@ -114,6 +114,18 @@ class MembershipTests(SynchronousTestCase):
         self.assertEqual({self.state(each) for each in members}, {(State.OPERATING, "")})
         self.assertIsNone(self.one.membership.problem)
 
+    def test_nobody_gives_up_because_another_one_has_the_database_again_first(self) -> None:
+        members = (self.one, self.two, self.three)
+        for member in members:
+            member.database.away = True
+        self.cluster.pass_time(8)
+        self.two.database.away = False
+        self.cluster.pass_time(1)
+        for member in members:
+            member.database.away = False
+        self.cluster.pass_time(10)
+        self.assertEqual([member.begun_again for member in members], [0, 0, 0])
+
     def test_a_member_asks_what_it_has_until_the_database_says_it(self) -> None:
         four = self.cluster.members["b4"] = Member(self.cluster, 4)
         four.away_at_start = True

@@ -7,7 +7,7 @@ from typing import Any
 from twisted.internet.defer import Deferred, fail, succeed
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.imq.enhanced.solitude import is_alone
+from mqbroker.imq.enhanced.solitude import LATER_FAILURES, Solitude, is_alone
 from mqclient.errors import NotConnectedError
 from tests.unit.imq.enhanced.support import Cluster
 
@@ -20,10 +20,62 @@ class _Peer:
         return self._answer
 
 
+def peers_with(*answers: Deferred[Any]) -> Any:
+    return type("Peers", (), {"by_id": dict(enumerate(map(_Peer, answers)))})
+
+
+class CountTests(SynchronousTestCase):
+    """Three looks have failed, and no other member has the database either."""
+
+    def setUp(self) -> None:
+        self.given_up = 0
+        self.solitude = Solitude(3, self.give_up)
+        for _ in range(3):
+            self.fails(succeed(False))
+
+    def give_up(self) -> None:
+        self.given_up += 1
+
+    def fails(self, *answers: Deferred[Any]) -> None:
+        self.solitude.unanswered(OSError("away"), peers_with(*answers), bool(answers))
+
+    def test_another_one_that_has_it_again_first_is_no_proof(self) -> None:
+        self.fails(succeed(True))
+        self.fails(succeed(True))
+        self.solitude.answered()
+        for _ in range(3):
+            self.fails(succeed(True))
+        self.assertEqual(self.given_up, 0)
+
+    def test_it_is_alone_when_looks_go_on_failing(self) -> None:
+        for _ in range(LATER_FAILURES):
+            self.fails(succeed(True))
+        self.assertEqual(self.given_up, 0)
+        self.fails(succeed(True))
+        self.assertEqual(self.given_up, 1)
+
+    def test_a_late_answer_counts_from_when_it_comes(self) -> None:
+        late: Deferred[Any] = Deferred()
+        self.fails(late)
+        for _ in range(LATER_FAILURES):
+            self.fails(succeed(True))
+        late.callback(True)
+        for _ in range(LATER_FAILURES):
+            self.assertEqual(self.given_up, 0)
+            self.fails(succeed(True))
+        self.assertEqual(self.given_up, 1)
+
+    def test_what_was_so_before_the_others_lost_it_counts_no_more(self) -> None:
+        self.fails(succeed(True))
+        self.fails(succeed(False))
+        for _ in range(LATER_FAILURES):
+            self.fails(succeed(True))
+        self.assertEqual(self.given_up, 0)
+
+
 class SolitudeTests(SynchronousTestCase):
     def alone(self, others: bool, *answers: Deferred[Any]) -> bool:
-        peers: Any = type("Peers", (), {"by_id": dict(enumerate(map(_Peer, answers)))})
-        return self.successResultOf(Deferred.fromCoroutine(is_alone(peers, others)))
+        return self.successResultOf(Deferred.fromCoroutine(is_alone(peers_with(*answers), others)))
 
     def test_another_one_has_it(self) -> None:
         self.assertTrue(self.alone(True, succeed(False), succeed(True)))
@@ -40,7 +92,7 @@ class SolitudeTests(SynchronousTestCase):
         one = cluster.add(1)
         two = cluster.add(2)
         one.database.away = True
-        cluster.pass_time(6)
+        cluster.pass_time(6 + LATER_FAILURES)
         ready = one.ready
         assert ready is not None
         self.assertNoResult(ready)
