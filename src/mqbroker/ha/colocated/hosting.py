@@ -159,7 +159,7 @@ class Hosting:
             return self._refused(node_id, str(error))
         backup = self._backups[node_id] = _Backup(0)
         placed = self._process.find_place(node_id, folders, [each.number for each in self._backups.values()])
-        started: Deferred[Packet] = placed.addCallback(partial(self._start, node_id, backup, connection))
+        started: Deferred[Packet] = placed.addCallback(partial(self._start, backup, connection))
         return started.addErrback(partial(self._failed, node_id))
 
     def _check(self, connection: ServerConnection, packet: BackupRequest) -> dict[str, str] | None:
@@ -186,7 +186,7 @@ class Hosting:
             raise HostingError("its folders are not absolute")
         return folders
 
-    def _start(self, node_id: str, backup: _Backup, connection: ServerConnection, hosted: Hosted) -> BackupRequestResponse:
+    def _start(self, backup: _Backup, connection: ServerConnection, hosted: Hosted) -> BackupRequestResponse:
         if self._stopped:
             raise HostingError("this broker stops")
         backup.number, backup.asker = hosted.number, connection

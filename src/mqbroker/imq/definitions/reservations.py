@@ -170,16 +170,16 @@ class Reservations:
 
     def _ask(self, name: Name, claim: _Claim, peer: Peer) -> None:
         asked = peer.ask("reserve", *name, claim.stamp.time_ms, claim.stamp.node_id)
-        asked.addCallback(self._answered, name, claim, peer)
+        asked.addCallback(self._answered, claim, peer)
         asked.addErrback(self._unanswered, name, claim, peer)
 
-    def _answered(self, free: Any, name: Name, claim: _Claim, peer: Peer) -> None:
+    def _answered(self, free: Any, claim: _Claim, peer: Peer) -> None:
         if claim.decided:
             return
         claim.silent.discard(peer.node_id)
         if not free:
             claim.refused_by = peer.name
-        self._decide(name, claim)
+        self._decide(claim)
 
     def _unanswered(self, failure: Failure, name: Name, claim: _Claim, peer: Peer) -> None:
         """A member whose link is lost does not count; one that is linked and gives no answer does."""
@@ -188,7 +188,7 @@ class Reservations:
         if self._peers.by_id.get(peer.node_id) is peer:
             claim.error = OperationTimeoutError(f"{name[0]} {name[1]} cannot be reserved: {peer.name} has not answered: {failure.value}")
         claim.silent.discard(peer.node_id)
-        self._decide(name, claim)
+        self._decide(claim)
 
     def _too_late(self, name: Name, claim: _Claim) -> None:
         claim.timer = None
@@ -197,9 +197,9 @@ class Reservations:
             text = f"{name[0]} {name[1]} cannot be reserved: no answer within {self._timeout_s:g} s from {silent}"
             log.warn("{text}", text=text)
             claim.error = OperationTimeoutError(text)
-            self._decide(name, claim)
+            self._decide(claim)
 
-    def _decide(self, name: Name, claim: _Claim) -> None:
+    def _decide(self, claim: _Claim) -> None:
         if claim.decided:
             self._end_timer(claim)
             self._wake(claim)
@@ -231,7 +231,7 @@ class Reservations:
         if claim.held or claim.stamp < stamp:
             return False
         claim.refused_by = self._name_of(stamp.node_id)
-        self._decide(name, claim)
+        self._decide(claim)
         return True
 
     def answer_holds(self, place: Any, names: Any) -> None:
@@ -247,7 +247,7 @@ class Reservations:
                 self._expel(claim.holder, reason)
             elif claim.refused_by is None:
                 claim.refused_by = str(place)
-                self._decide(name, claim)
+                self._decide(claim)
 
     def _linked(self, peer: Peer) -> None:
         names: list[Sequence[Any]] = []
@@ -261,10 +261,10 @@ class Reservations:
             peer.ask("holds", self._place, names[first : first + HOLDS_MAX]).addErrback(self._not_told, peer)
 
     def _unlinked(self, peer: Peer) -> None:
-        for name, claim in list(self._claims.items()):
+        for claim in list(self._claims.values()):
             if not claim.decided and peer.node_id in claim.silent:
                 claim.silent.discard(peer.node_id)
-                self._decide(name, claim)
+                self._decide(claim)
 
     def _name_of(self, node_id: str) -> str:
         peer = self._peers.by_id.get(node_id)
