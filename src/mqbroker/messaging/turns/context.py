@@ -7,11 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from twisted.logger import Logger
-
 from mqbroker.messaging.ports import Store
-
-log = Logger(namespace="mqbroker.messaging")
 
 
 class Hold:
@@ -91,13 +87,14 @@ class OperationContext:
         self._go_on()
 
     def _go_on(self) -> None:
-        """Run the effects that are due, up to the next hold.  One that raises is logged; the others run."""
+        """Run the effects that are due, up to the next hold, also where one of them raises."""
         while self._behind and self._holding is None:
             function, args = self._behind.popleft()
             self._waiting -= 1
             try:
                 function(*args)
-            except Exception:
-                log.failure("an effect that waited for its turn raised")
+            except BaseException:
+                self._go_on()
+                raise
         if self._holding is None:
             self._behind = None
