@@ -106,6 +106,9 @@ class Broker:
     def send_signal(self, number: int) -> None:
         self._process.send_signal(number)
 
+    def has_ended(self) -> bool:
+        return self._process.poll() is not None
+
     def ended(self) -> int:
         """Wait until the process has ended by itself; returns its status."""
         return self._process.wait(20)

@@ -1,4 +1,4 @@
-"""`make soak MINUTES=n ROUNDS=n HA_ROUNDS=n SPARK_ROUNDS=n`: rounds of failures, then everything mixed for n minutes, and a report."""
+"""`make soak MINUTES=n ROUNDS=n HA_ROUNDS=n DATABASE_ROUNDS=n SPARK_ROUNDS=n`: failures, then all mixed for n minutes, and a report."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from tests.integration.ha.failures.setups import ON_DATABASES, SETUPS, WITH_ZOOKEEPER
 from tests.soak.report import Part, Report
-from tests.soak.run import MixedRun, kill_rounds, pair_rounds, say, spark_rounds
+from tests.soak.run import MixedRun, failure_rounds, kill_rounds, say, spark_rounds
 from tests.soak.watch import Trend
 from tests.spark.support import java_missing
+from tests.support.postgresql import MISSING, programs
 
 REPORT_FOLDER = Path(__file__).resolve().parents[2] / "soak-report"
 
@@ -29,6 +31,13 @@ def main(arguments: Sequence[str]) -> int:
         default=300,
     )
     parser.add_argument(
+        "--database-rounds",
+        type=int,
+        metavar="N",
+        help="rounds of failures of pairs and enhanced clusters on databases (default %(default)s; 0: none)",
+        default=200,
+    )
+    parser.add_argument(
         "--spark-rounds",
         type=int,
         metavar="N",
@@ -43,8 +52,10 @@ def main(arguments: Sequence[str]) -> int:
     options = parser.parse_args(arguments)
     if options.spark_rounds and (missing := java_missing()):
         parser.error(f"the rounds of Spark: {missing}; --spark-rounds 0 leaves them out")
+    if options.database_rounds and programs() is None:
+        parser.error(f"the rounds on databases: {MISSING}; --database-rounds 0 leaves them out")
     seed = options.seed if options.seed is not None else random.getrandbits(32)
-    seconds = options.rounds * 2.5 + options.ha_rounds * 11 + options.spark_rounds * 45
+    seconds = options.rounds * 2.5 + options.ha_rounds * 11 + options.database_rounds * 12 + options.spark_rounds * 45
     say(f"seed {seed}; about {seconds / 60 + options.minutes:.0f} minutes")
     parts: list[Part] = []
     trends: list[Trend] = []
@@ -55,7 +66,9 @@ def main(arguments: Sequence[str]) -> int:
         if options.rounds:
             parts.append(kill_rounds(folder / "rounds", options.rounds, random.Random(seed)))
         if options.ha_rounds:
-            parts += pair_rounds(folder / "pairs", options.ha_rounds, random.Random(seed + 3))
+            parts += failure_rounds(folder / "pairs", options.ha_rounds, random.Random(seed + 3), (*SETUPS, WITH_ZOOKEEPER))
+        if options.database_rounds:
+            parts += failure_rounds(folder / "databases", options.database_rounds, random.Random(seed + 4), ON_DATABASES)
         if options.spark_rounds:
             parts += spark_rounds(folder / "spark", options.spark_rounds, random.Random(seed + 2))
         if options.minutes:

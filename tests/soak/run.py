@@ -1,16 +1,16 @@
-"""The parts of a soak run: rounds of kill, of failures of pairs and around Spark; then the mixed load, with kills first, and watched."""
+"""The parts of a soak run: rounds of kill, of failures of groups of brokers and around Spark; then the mixed load, with kills first."""
 
 from __future__ import annotations
 
 import random
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-from tests.integration.ha.failures.rounds import SETUPS, WITH_ZOOKEEPER, shares
-from tests.integration.ha.failures.rounds import Rounds as PairRounds
+from tests.integration.ha.failures.kinds import rounds_of
+from tests.integration.ha.failures.setups import Setup, shares
 from tests.integration.kill.deliveries import judge_paged
 from tests.integration.kill.rounds import PAGED_MODULE, PAGED_ROLES, ROLES, Clients, Outcome, Role, run_rounds
 from tests.interop.cutting_proxy import CuttingProxy
@@ -65,7 +65,7 @@ def guarded(name: str, work: Callable[[], Outcome | SparkOutcome]) -> Part:
     begin = time.monotonic()
     try:
         outcome = work()
-    except (ProcessFailed, OSError) as error:
+    except (ProcessFailed, AssertionError, OSError) as error:
         say(f"{name}: {error}")
         return Part(name, time.monotonic() - begin, problems=[f"{type(error).__name__}: {error}"])
     return Part(name, time.monotonic() - begin, outcome.counts, outcome.problems)
@@ -82,17 +82,17 @@ def kill_rounds(folder: Path, rounds: int, rng: random.Random) -> Part:
     return guarded("rounds of kill", lambda: run_rounds(broker, folder, rounds, rng, progress))
 
 
-def pair_rounds(folder: Path, rounds: int, rng: random.Random) -> list[Part]:
-    """So many rounds of failures of pairs, with one store or replicated; those with ZooKeeper need Java and PySpark."""
+def failure_rounds(folder: Path, rounds: int, rng: random.Random, setups: Sequence[Setup]) -> list[Part]:
+    """So many rounds of failures, shared out among the set-ups."""
 
     def progress(name: str, number: int, of: int) -> None:
         if number % 5 == 0 or number == of:
             say(f"{name}: {number} of {of}")
 
-    return [
-        guarded(f"failures: {setup.name}", partial(PairRounds(setup, folder / str(number), rng, progress).run, count))
-        for number, (setup, count) in enumerate(shares(rounds, (*SETUPS, WITH_ZOOKEEPER)))
-    ]
+    def work(setup: Setup, count: int) -> Outcome:
+        return rounds_of(setup, folder / setup.name.replace(" ", "-"), rng, progress).run(count)
+
+    return [guarded(f"failures: {setup.name}", partial(work, setup, count)) for setup, count in shares(rounds, setups)]
 
 
 def spark_rounds(folder: Path, rounds: int, rng: random.Random) -> list[Part]:

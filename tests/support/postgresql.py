@@ -16,6 +16,7 @@ from mqbroker.process.postgresql import PostgresqlDatabase
 
 START_SECONDS = 60
 TIMEOUT_MS = 5000
+MISSING = "PostgreSQL is not installed (Debian: apt-get install postgresql)"
 
 
 def programs() -> Path | None:
@@ -31,10 +32,9 @@ def refuse_without() -> None:
     """Raises SkipTest where PostgreSQL is not installed, and with ``CI=true`` AssertionError."""
     if programs() is not None:
         return
-    text = "PostgreSQL is not installed (Debian: apt-get install postgresql)"
     if os.environ.get("CI", "").lower() == "true":
-        raise AssertionError(f"{text}, and CI=true demands it")
-    raise SkipTest(text)
+        raise AssertionError(f"{MISSING}, and CI=true demands it")
+    raise SkipTest(MISSING)
 
 
 class PostgresqlServer:

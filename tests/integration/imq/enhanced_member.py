@@ -28,12 +28,16 @@ INTERVAL = 0.4
 HELD_UP_SECONDS = 5.0
 """How long SIGUSR1 holds up the loop."""
 
+FOR_ROUNDS = {"kill.#": {"max_delivery_attempts": -1, "max_size_messages": 100, "address_full_policy": "BLOCK"}}
+"""Failures count as attempts, and queues stay short."""
+
 ENHANCED = EnhancedCluster(heartbeat_interval=INTERVAL, heartbeat_threshold=2, monitor_interval=INTERVAL, monitor_threshold=2, failures=5)
 
 
 def configuration(number: int, url: str, ports: list[int]) -> Configuration:
     """Member ``number``, which finds the others in the database."""
-    made = configuration_of(number, ports, database_store=DatabaseStoreConfiguration(url, "tests", idle_timeout=1000))
+    store = DatabaseStoreConfiguration(url, "tests", idle_timeout=1000)
+    made = configuration_of(number, ports, database_store=store, address_settings=FOR_ROUNDS)
     [connection] = made.cluster_connections
     ping, name = round(INTERVAL * 1000), f"member-{number}"
     made.cluster_connections = [replace(connection, static_connectors=None, check_period=ping, connection_ttl=2 * ping)]

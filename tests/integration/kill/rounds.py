@@ -75,6 +75,10 @@ class Clients:
                 raise ProcessFailed("no message came through\n" + "\n".join(process.tail() for process in self.processes))
             time.sleep(0.05)
 
+    def sent(self) -> list[int]:
+        """How much each producer has logged; it grows with each message."""
+        return [path.stat().st_size for path in sorted(self.folder.glob("p*.log"))]
+
     def check(self) -> None:
         for process in self.processes:
             process.raise_if_dead()

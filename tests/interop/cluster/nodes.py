@@ -127,6 +127,10 @@ class Nodes:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End all at once."""
         for broker in self.brokers:
             broker.kill()
         for proxy in self.proxies:

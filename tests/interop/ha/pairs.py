@@ -41,7 +41,10 @@ LOOK_SECONDS = 0.05
 
 
 class Pair(Nodes):
-    """The brokers are not started yet.  `options` are elements of the policies, by role; `voter` is the kind of the voters, if another."""
+    """The brokers are not started yet.  `options` are elements of the policies, by role; `voter` is the kind of the voters, if another.
+
+    `store` is the element of what they share in the place of a folder.
+    """
 
     def __init__(
         self,
@@ -52,17 +55,19 @@ class Pair(Nodes):
         voters: int = 0,
         voter: str = "",
         proxied: bool = False,
+        store: str = "",
         make: Callable[[str, Path, Additions, int], Peer] = make_peer,
     ) -> None:
         self.kind = kind
         core = {
-            number: POLICY.format(kind=kind, role=role, options=options.get(role, "")) for number, role in enumerate(("primary", "backup"))
+            number: store + POLICY.format(kind=kind, role=role, options=options.get(role, ""))
+            for number, role in enumerate(("primary", "backup"))
         }
         if voter == "artemis":
             core |= {VOTER + number: JAVA_VOTER for number in range(voters)}
         kinds = [name, name, *[voter or name] * voters]
         super().__init__(kinds, folder, Shape(core=core, options=NOTICED, proxied=proxied), make)
-        if kind == SHARED_STORE:
+        if kind == SHARED_STORE and not store:
             self._share()
 
     def _share(self) -> None:

@@ -3,109 +3,32 @@
 from __future__ import annotations
 
 import random
-import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TypeVar
 
+from tests.integration.ha.database_pair import STORE
+from tests.integration.ha.failures.databases import FailingPostgresql, make_database
 from tests.integration.ha.failures.network import Network
-from tests.integration.ha.failures.verdict import SETTLED, SUSPECTED, judge_once, judge_pair
-from tests.integration.kill.deliveries import judge_paged
-from tests.integration.kill.rounds import PAGED_MODULE, PAGED_ROLES, Clients, Outcome, Role, kill_while_starting
-from tests.integration.kill.verdict import judge
-from tests.interop.ha.pairs import BACKUP, PRIMARY, REPLICATION, SHARED_STORE, Pair
+from tests.integration.ha.failures.setups import FILE_MANAGER, GIVE_WAY, MANAGER, SESSION_MS, ZOOKEEPER, Setup
+from tests.integration.ha.failures.turns import ALONE_SECONDS, AWAY_SECONDS, ONCE, PAGED, PLAIN, SETTLE_SECONDS, STOPS, Turns
+from tests.integration.ha.failures.verdict import SETTLED, SUSPECTED
+from tests.integration.kill.rounds import kill_while_starting
+from tests.interop.ha.pairs import BACKUP, PRIMARY, REPLICATION, VOTER, Pair
 from tests.interop.ha.zookeeper import Ensemble
 from tests.interop.processes import ProcessFailed
 
-LOAD_SECONDS = (0.3, 1.5)
-"""Between a pair that has settled and the next failure."""
-ALONE_SECONDS = (0.0, 1.0)
-"""Between the death of one broker and the next event."""
 SILENCE_SECONDS = (3.0, 7.0)
 """A silence that is meant to be noticed, which takes two seconds."""
 LONG_SILENCE_SECONDS = (8.0, 12.0)
 """Longer than clients wait for an answer, too, which is five seconds."""
 KILLED_STARTS = 0.3
 """Share of the starts that are killed as well."""
-SETTLE_SECONDS = 180.0
-"""On a busy machine a broker takes half a minute to start, and as long to copy what the other one has."""
+LEASE_MS = 5_000
+"""On a busy machine the holder of a lease may renew it some seconds late."""
 LOCK = Path("data", "journal", "serverlock.1")
 ACTIVE, WAITING = "AMQ221007", "AMQ221109"
 REPLICA = "the replica at"
 IN_SYNC = "AMQ221024"
-RETRY = "<retry-replication-wait>200</retry-replication-wait>"
-GIVE_WAY = "<allow-failback>true</allow-failback>"
-VOTER = 2
-MANAGER = "{manager}"
-"""In options: the element of the lock manager."""
-FILE, ZOOKEEPER = "file", "zookeeper"
-"""Lock managers."""
-FILE_MANAGER = """<manager>
-<class-name>org.apache.activemq.artemis.lockmanager.file.FileBasedLockManager</class-name>
-<properties><property key="locks-folder" value="{}"/></properties>
-</manager>"""
-SESSION_MS = 3000
-"""Of a broker at ZooKeeper: it has lost its lock when it stands still for longer."""
-ONCE_ROLES = (Role("producer", 2, 15, only_sends=True), Role("transactor", 2), Role("consumer", 1))
-ONCE_MODULE = "tests.integration.ha.failures.once_worker"
-
-T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class Setup:
-    """A pair, and the kinds of failures that it meets in turn; methods of :class:`Rounds`."""
-
-    name: str
-    kind: str
-    failures: Sequence[str]
-    options: Mapping[str, str] = field(default_factory=dict)
-    voters: int = 0
-    manager: str = ""
-    keeps_lock: bool = False
-    """Does an active broker that stands still keep others from taking over?"""
-
-
-SETUPS = (
-    Setup("shared store", SHARED_STORE, ("killed", "lock_lost", "both_killed", "held_up", "held_up_for_long"), keeps_lock=True),
-    Setup(
-        "pair alone",
-        REPLICATION,
-        ("held_up_for_long", "both_killed", "killed", "passive_held_up", "held_up"),
-        {"primary": RETRY, "backup": RETRY},
-    ),
-    Setup(
-        "pair with a voter",
-        REPLICATION,
-        ("cut", "killed", "both_killed", "held_up_for_long", "passive_held_up", "held_up"),
-        {"primary": RETRY, "backup": RETRY + GIVE_WAY},
-        voters=1,
-    ),
-    Setup(
-        "pair with a lock manager",
-        REPLICATION,
-        ("killed", "held_up_for_long", "both_killed", "cut", "passive_held_up"),
-        {"primary": MANAGER + RETRY, "backup": MANAGER + RETRY},
-        manager=FILE,
-        keeps_lock=True,
-    ),
-)
-WITH_ZOOKEEPER = Setup(
-    "pair with ZooKeeper",
-    REPLICATION,
-    ("killed", "session_lost", "leader_killed", "both_killed", "passive_held_up", "cut"),
-    {"primary": MANAGER + RETRY, "backup": MANAGER + RETRY + GIVE_WAY},
-    manager=ZOOKEEPER,
-)
-"""Three servers of ZooKeeper in Java take too long to start for the test suite."""
-
-
-def shares(rounds: int, setups: Sequence[Setup] = SETUPS) -> list[tuple[Setup, int]]:
-    """The rounds of each set-up, of so many in all."""
-    each, more = divmod(rounds, len(setups))
-    counts = [(setup, each + (number >= len(setups) - more)) for number, setup in enumerate(setups)]
-    return [(setup, count) for setup, count in counts if count]
 
 
 def replica_in_sync(output: Sequence[str]) -> bool:
@@ -128,21 +51,26 @@ def waits(output: Sequence[str]) -> bool:
     return found
 
 
-class Rounds:
-    """The rounds of one set-up; ``progress`` hears of each."""
+class Rounds(Turns):
+    """The rounds of a pair."""
+
+    groups = (PLAIN, PAGED, ONCE)
 
     def __init__(self, setup: Setup, folder: Path, rng: random.Random, progress: Callable[[str, int, int], None]) -> None:
-        self.setup = setup
-        self._rng = rng
-        self._progress = progress
-        self._folder = folder
+        super().__init__(setup, folder, rng, progress)
+        self._database = make_database(setup.database, folder) if setup.database else None
+        if self._database is not None:
+            self._ends.callback(self._database.close)
         self._ensemble = Ensemble(folder) if setup.manager == ZOOKEEPER else None
+        if self._ensemble is not None:
+            self._ends.callback(self._ensemble.kill)
         manager = self._manager_xml()
         options = {role: text.replace(MANAGER, manager) for role, text in setup.options.items()}
-        self._pair = Pair(setup.kind, "mqbroker", folder, options, setup.voters, proxied=True)
+        store = "" if self._database is None else STORE.format(url=self._database.url.replace("&", "&amp;"), expiration=LEASE_MS)
+        self._pair = Pair(setup.kind, "mqbroker", folder, options, setup.voters, proxied=True, store=store)
+        self._ends.callback(self._pair.close)
         self._network = Network(self._pair)
-        self._clients: list[Clients] = []
-        self._counts: dict[str, int] = {}
+        self._ends.callback(self._network.heal, lost=True)
 
     def _manager_xml(self) -> str:
         if self._ensemble is not None:
@@ -151,49 +79,16 @@ class Rounds:
         locks.mkdir(parents=True)
         return FILE_MANAGER.format(locks)
 
-    def run(self, rounds: int) -> Outcome:
-        """Raises ProcessFailed when a client or broker does something else than it should, or the pair does not settle."""
-        setup, url = self.setup, self._pair.url
-        with self._pair:
-            try:
-                if self._ensemble is not None:
-                    self._ensemble.start()
-                self._pair.start()
-                self._clients.append(Clients(lambda role: url, self._folder / "logs"))
-                self._clients.append(Clients(lambda role: url, self._folder / "paged-logs", PAGED_ROLES, PAGED_MODULE))
-                self._clients.append(Clients(lambda role: url, self._folder / "once-logs", ONCE_ROLES, ONCE_MODULE))
-                for each in (self._clients[0], self._clients[2]):
-                    each.wait_for_load()
-                self._settle()
-                for number in range(rounds):
-                    self._wait(LOAD_SECONDS)
-                    failure = setup.failures[number % len(setup.failures)]
-                    getattr(self, failure)()
-                    self._settle()
-                    self._count(failure)
-                    for each in self._clients:
-                        each.check()
-                    self._progress(setup.name, number + 1, rounds)
-                return self._finish()
-            finally:
-                self._network.heal(lost=True)
-                for each in self._clients:
-                    each.kill()
-                if self._ensemble is not None:
-                    self._ensemble.kill()
+    def _url(self) -> str:
+        return self._pair.url
 
-    def _finish(self) -> Outcome:
-        for each in self._clients:
-            each.ask_to_stop()
-        judges = {"": judge, "paged ": judge_paged, "once ": judge_once}
-        problems: list[str] = []
-        for (group, verdict), clients in zip(judges.items(), self._clients, strict=True):
-            found = clients.finish(lambda events, verdict=verdict: judge_pair(verdict, events))  # type: ignore[misc]
-            problems += found.problems
-            for verb, count in found.counts.items():
-                self._counts[group + verb] = count
-        self._settle()
-        return Outcome(problems, self._counts)
+    def _told(self) -> str:
+        return self._pair.told()
+
+    def _begin(self) -> None:
+        if self._ensemble is not None:
+            self._ensemble.start()
+        self._pair.start()
 
     # --- the failures
 
@@ -236,13 +131,33 @@ class Rounds:
         self._lose_lock((self._pair[PRIMARY].folder / LOCK).unlink)
 
     def session_lost(self) -> None:
-        """The active broker stands still for longer than its session; woken up, it ends."""
+        """The active broker stands still for longer than its session, or its lease; woken up, it ends."""
         self._lose_lock(lambda: None)
+
+    def held_in_transaction(self) -> None:
+        """The same in the middle of a transaction."""
+        postgresql = self._postgresql()
+        active = self._settle()
+        with postgresql.catch({active: self._pair.process(active).pid}):
+            self._hold_up(active)
+        self._goes_on_late(active)
+
+    def server_restarted(self) -> None:
+        """The server of the database is away for a moment; a broker whose lease has ended meanwhile ends, and is started again."""
+        postgresql = self._postgresql()
+        self._mark(SUSPECTED)
+        postgresql.stop(self._rng.choice(STOPS))
+        self._wait(AWAY_SECONDS)
+        postgresql.start()
+        self._settle(revived=True)
 
     def _lose_lock(self, forget: Callable[[], object]) -> None:
         active = self._settle()
         self._hold_up(active)
         forget()
+        self._goes_on_late(active)
+
+    def _goes_on_late(self, active: int) -> None:
         self._pair.wait_until_active(other(active), SETTLE_SECONDS)
         self._wait(ALONE_SECONDS)
         process = self._pair.process(active)
@@ -279,12 +194,22 @@ class Rounds:
 
     # --- steps of them
 
-    def _settle(self) -> int:
-        """Wait until one is active, and the other one may take over; returns the number of the active one."""
+    def _postgresql(self) -> FailingPostgresql:
+        assert isinstance(self._database, FailingPostgresql)
+        return self._database
+
+    def _settle(self, revived: bool = False) -> int:
+        """Wait until one is active, and the other one may take over; returns the number of the active one.
+
+        ``revived``: a broker may end meanwhile, and is started again.
+        """
         found: list[int] = []
 
         def settled() -> bool:
             for number in range(len(self._pair.brokers)):
+                if revived and self._pair.process(number).has_ended():
+                    self._count("ended without the server")
+                    self._pair[number].launch()
                 self._pair.process(number).raise_if_dead()
             found[:] = self._pair.active()
             return len(found) == 1 and self._is_ready(found[0])
@@ -313,20 +238,6 @@ class Rounds:
     def _hold_up(self, number: int) -> None:
         self._mark(SUSPECTED)
         self._pair.process(number).hold_up()
-
-    def _wait(self, seconds: tuple[float, float]) -> None:
-        time.sleep(self._rng.uniform(*seconds))
-
-    def _shuffled(self, values: Sequence[T]) -> list[T]:
-        return self._rng.sample(values, len(values))
-
-    def _mark(self, verb: str) -> None:
-        for each in self._clients:
-            with (each.folder / "rounds.log").open("a") as log:
-                log.write(f"{time.monotonic_ns()} {verb} pair\n")
-
-    def _count(self, what: str) -> None:
-        self._counts[what] = self._counts.get(what, 0) + 1
 
 
 def other(number: int) -> int:

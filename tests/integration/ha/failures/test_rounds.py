@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import unittest
 
-from tests.integration.ha.failures.rounds import SETUPS, WITH_ZOOKEEPER, Rounds, replica_in_sync, shares, waits
+from tests.integration.ha.failures.kinds import kind_of
+from tests.integration.ha.failures.rounds import replica_in_sync, waits
+from tests.integration.ha.failures.setups import ON_DATABASES, SETUPS, WITH_ZOOKEEPER, shares
 
 ACTIVE = "AMQ221007: the server is active"
 IN_SYNC = "AMQ221024: the replica at 127.0.0.1:5 is in sync"
@@ -32,8 +34,9 @@ class ShareTests(unittest.TestCase):
             self.assertEqual(sum(count for _, count in shares(rounds)), rounds)
         self.assertEqual([count for _, count in shares(8)], [2, 2, 2, 2])
         self.assertEqual([count for _, count in shares(9, (*SETUPS, WITH_ZOOKEEPER))], [1, 2, 2, 2, 2])
+        self.assertEqual([count for _, count in shares(6, ON_DATABASES)], [1, 1, 2, 2])
 
     def test_each_failure_is_one(self) -> None:
-        for setup in (*SETUPS, WITH_ZOOKEEPER):
+        for setup in (*SETUPS, WITH_ZOOKEEPER, *ON_DATABASES):
             for failure in setup.failures:
-                self.assertTrue(callable(getattr(Rounds, failure)), failure)
+                self.assertTrue(callable(getattr(kind_of(setup), failure)), failure)

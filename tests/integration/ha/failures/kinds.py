@@ -1,0 +1,21 @@
+"""The rounds of each kind of set-up."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.integration.ha.failures.enhanced import EnhancedRounds
+from tests.integration.ha.failures.rounds import Rounds
+from tests.integration.ha.failures.setups import ENHANCED, Setup
+from tests.integration.ha.failures.turns import Turns
+
+
+def kind_of(setup: Setup) -> type[Turns]:
+    return EnhancedRounds if setup.kind == ENHANCED else Rounds
+
+
+def rounds_of(setup: Setup, folder: Path, rng: random.Random, progress: Callable[[str, int, int], None]) -> Turns:
+    """Nothing runs yet but a server of its database."""
+    return kind_of(setup)(setup, folder, rng, progress)
