@@ -48,15 +48,15 @@ class ColocatedPlan(HaPlan):
     asks: tuple[bool, ...] = ()
 
     @staticmethod
-    def draw(rng: random.Random) -> ColocatedPlan:
-        """Of two brokers that share their stores."""
+    def draw(rng: random.Random, brokers: int = 2) -> ColocatedPlan:
+        """Of brokers that share their stores."""
         primary = SharedStoreConfiguration(False, failover_on_shutdown=rng.random() < 0.5)
         backup = SharedStoreConfiguration(True, failover_on_shutdown=rng.random() < 0.5, allow_failback=rng.random() < 0.8)
-        return _plan(rng, (primary,) * 2, backup, 0)
+        return _plan(rng, (primary,) * brokers, backup, 0)
 
     @staticmethod
-    def draw_pair(rng: random.Random) -> ColocatedPlan:
-        """Of two brokers that replicate, and brokers that only vote."""
+    def draw_pair(rng: random.Random, brokers: int = 2) -> ColocatedPlan:
+        """Of brokers that replicate, and brokers that only vote."""
         primary = ReplicationConfiguration(
             False,
             max_saved_replicated_journals_size=rng.choice((2, 2, 0, -1)),
@@ -64,7 +64,7 @@ class ColocatedPlan(HaPlan):
             retry_replication_wait=rng.choice((100, 500)),
         )
         backup = replace(primary, backup=True, allow_failback=rng.random() < 0.7)
-        return _plan(rng, (primary,) * 2, backup, rng.choice((0, 1, 2, 2, 2)))
+        return _plan(rng, (primary,) * brokers, backup, rng.choice((0, 1, 2, 2, 2)))
 
     @property
     def names(self) -> list[str]:
