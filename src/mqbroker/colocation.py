@@ -108,7 +108,12 @@ class Colocation:
         kept.addErrback(lambda failure: log.failure("this broker does not know yet which backups it has hosted", failure))
 
     def activated(self, server: Server) -> None:
-        """The own broker is active: it hosts backups from now on, and has its own one hosted."""
+        """The own broker is active: it hosts backups from now on, and has its own one hosted.
+
+        Not when it has become active while :meth:`stop` ends what it hosts: the own broker is stopped next.
+        """
+        if not self._hosting.open():
+            return
         assert server.cluster is not None
         configuration, connections = self._settings.configuration, server.cluster.connections
         replication = configuration.replication
@@ -117,7 +122,6 @@ class Colocation:
         if self._policy.scale_down is not None:
             self._be_reached_in_process()
         self._stop_asking()
-        self._hosting.open()
         self._side = side = open_side(configuration, name, self._settings.etc or self._settings.base, self._make_runtime())
         if self._policy.request_backup:
             request = partial(self._request, server.node_id)

@@ -160,6 +160,20 @@ class ColocationTests(SynchronousTestCase):
         self.assertEqual(self.hosted_from_the_start(scale_down=ScaleDownConfiguration()), [])
         self.assertEqual(self.hosted_from_the_start(SHARED), [])
 
+    def test_who_becomes_active_while_what_it_hosts_ends_hosts_nothing_more(self) -> None:
+        """It is about to stop, and would leave behind what it begins now."""
+        self.copied(1, OTHER)
+        colocation = self.colocation()
+        colocation._hosting.resume(colocation._find_kept(NODE))
+        ending: Deferred[None] = Deferred()
+        self.patch(PlayedBroker, "stop", lambda broker: ending)
+        stopped = colocation.stop()
+        server: Any = None  # nothing is asked of it
+        colocation.activated(server)
+        ending.callback(None)
+        self.successResultOf(stopped)
+        self.assertEqual((colocation.figures.hosted, colocation._search, colocation._side), ([], None, None))
+
     # --- brokers
 
     def test_what_is_asked_for(self) -> None:

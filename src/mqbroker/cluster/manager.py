@@ -12,13 +12,12 @@ from mqbroker.cluster.membership.announcements import Announcements
 from mqbroker.cluster.membership.topology import ClusterTopology
 from mqbroker.cluster.remote_queues.ways import Ways
 from mqbroker.server.transport.topology import member_up
-from mqclient.protocol.topology import TopologyMember
 from mqclient.wire.frames import PING_CHANNEL
 
 if TYPE_CHECKING:
     from mqbroker.server.server import Server
     from mqbroker.server.transport.connection import ServerConnection
-    from mqclient.wire.primitives import TransportConfiguration
+    from mqclient.protocol.topology import TopologyMember
 
 
 class Successors(Protocol):
@@ -30,8 +29,8 @@ class Successors(Protocol):
     def has(self, node_id: str) -> bool:
         """Are the data of this node here?"""
 
-    def place_of(self, node_id: str) -> TransportConfiguration | None:
-        """The member that has its data; None where nobody is known."""
+    def successor_of(self, node_id: str) -> TopologyMember | None:
+        """What a client that may not go on here is told of the node: who has its data; None where nobody is known."""
 
 
 class ClusterManager:
@@ -64,9 +63,8 @@ class ClusterManager:
             if self._successors.has(node_id):
                 self.topology_of(connection).appear_as(connection, node_id)
             return True
-        place = self._successors.place_of(node_id)
-        if place is not None:
-            member = TopologyMember(node_id, self._server.clock.wall_ms(), place)
+        member = self._successors.successor_of(node_id)
+        if member is not None:
             version = self._server.version
             connection.send(member_up(member, False, connection.version or version, version), PING_CHANNEL)
         return False

@@ -24,6 +24,7 @@ from mqbroker.cluster.remote_queues.ways import Ways
 from mqbroker.config.model.cluster import ClusterConnectionConfiguration, ScaleDownConfiguration
 from mqbroker.config.model.configuration import Configuration
 from mqbroker.config.model.home_cluster import HomeCluster
+from mqbroker.ha.colocated.own_clients import OwnClients
 from mqbroker.ha.places import members_after
 from mqbroker.ha.scale_down import ScaleDown
 from mqbroker.messaging.routing.remote import RemoteBinding
@@ -132,7 +133,8 @@ class Clustering:
                 name=handler.name,
                 address=handler.address,
             )
-        return ClusterManager(self._server, connections, ways)
+        successors = OwnClients(connections[0].topology) if configuration.hosted else None
+        return ClusterManager(self._server, connections, ways, successors)
 
     def _cluster_connection(self, configuration: ClusterConnectionConfiguration, loads: Loads) -> ClusterConnection:
         owner = f"cluster-connection {configuration.name}"

@@ -33,6 +33,7 @@ from mqbroker.node.enhanced import ActiveMember, show
 from mqbroker.server.management.registry import ManagementError
 from mqclient.core.runtime import new_uuid
 from mqclient.errors import IllegalStateError
+from mqclient.protocol.topology import TopologyMember
 
 if TYPE_CHECKING:
     from mqbroker.cluster.connection import ClusterConnection
@@ -47,7 +48,6 @@ if TYPE_CHECKING:
     from mqbroker.server.server import Server
     from mqbroker.storage.sql.database import Database
     from mqclient.core.runtime import Runtime
-    from mqclient.wire.primitives import TransportConfiguration
 
 
 log = Logger(namespace="mqbroker.imq")
@@ -188,12 +188,13 @@ class Homes:
         """See :class:`mqbroker.cluster.manager.Successors`."""
         return self.membership is not None and self.membership.has(node_id)
 
-    def place_of(self, node_id: str) -> TransportConfiguration | None:
+    def successor_of(self, node_id: str) -> TopologyMember | None:
         """See :class:`mqbroker.cluster.manager.Successors`."""
         row = None if self.membership is None else self.membership.owner_of(node_id)
         if row is None:
             return None
-        return announced_form(connector_to(parse_place(row.url), self._server.configuration.connectors[CONNECTION].parameters))
+        place = announced_form(connector_to(parse_place(row.url), self._server.configuration.connectors[CONNECTION].parameters))
+        return TopologyMember(node_id, self._server.clock.wall_ms(), place)
 
     def register(self, registry: Registry) -> None:
         """Let other members ask."""

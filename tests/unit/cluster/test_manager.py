@@ -9,9 +9,9 @@ from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.cluster.manager import ClusterManager
+from mqclient.protocol.topology import TopologyMember
 from mqclient.wire import packets as wire
 from mqclient.wire.frames import PING_CHANNEL, SESSION_CHANNEL
-from mqclient.wire.primitives import TransportConfiguration
 from tests.unit.cluster.bridge_support import connector
 from tests.unit.cluster.support import KnownOthers
 from tests.unit.server.support import World
@@ -79,9 +79,9 @@ class ManagerTests(SynchronousTestCase):
 class SuccessorTests(SynchronousTestCase):
     """Which clients of other nodes go on here (B10.7)."""
 
-    def answer(self, node_id: str | None, served: bool, place: TransportConfiguration | None = None) -> list[Any]:
+    def answer(self, node_id: str | None, served: bool, successor: TopologyMember | None = None) -> list[Any]:
         world = World()
-        successors: Any = SimpleNamespace(serves=lambda node: served, has=lambda node: False, place_of=lambda node: place)
+        successors: Any = SimpleNamespace(serves=lambda node: served, has=lambda node: False, successor_of=lambda node: successor)
         connections: Any = [PlayedConnection("first")]
         self.manager = ClusterManager(world.server, connections, SimpleNamespace(), successors)  # type: ignore[arg-type]
         world.server.others = KnownOthers(cluster=self.manager)
@@ -96,6 +96,6 @@ class SuccessorTests(SynchronousTestCase):
     def test_another_one_is_refused_and_told_who_has_them(self) -> None:
         self.assertEqual(self.answer("node", False), [wire.CheckForFailoverReply(False)])
         taker = connector(3)
-        told, refusal = self.answer("node", False, taker)
+        told, refusal = self.answer("node", False, TopologyMember("node", 7, taker))
         self.assertEqual(refusal, wire.CheckForFailoverReply(False))
-        self.assertEqual((told.exit, told.node_id, told.primary), (False, "node", taker))
+        self.assertEqual((told.exit, told.node_id, told.unique_event_id, told.primary), (False, "node", 7, taker))

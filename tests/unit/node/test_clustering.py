@@ -13,12 +13,28 @@ from mqbroker.node.clustering import STOP_SECONDS, Clustering
 from mqclient.protocol.discovery import Endpoint, UdpEndpoint, encode_announcement
 from mqclient.urls import parse_transport_uri
 from mqclient.wire import packets as wire
-from mqclient.wire.frames import CLUSTER_CHANNEL
+from mqclient.wire.frames import CLUSTER_CHANNEL, SESSION_CHANNEL
 from tests.support.clock import START_MS, FakeClock
 from tests.unit.cluster.bridge_support import MemoryRuntime, connector
 from tests.unit.cluster.flow_support import OWN
-from tests.unit.cluster.support import cluster_world, joined
+from tests.unit.cluster.support import CONNECTIONS, KnownOthers, cluster_world, joined
 from tests.unit.server.support import World
+
+
+class HostedTests(SynchronousTestCase):
+    def test_a_hosted_backup_serves_clients_of_its_own_node_only(self) -> None:
+        """Another one may have had its backup at this place before."""
+        for hosted in (False, True):
+            world = World(Configuration(hosted=hosted, cluster_connections=CONNECTIONS))
+            world.server.configuration.connectors = {"self": parse_transport_uri("tcp://127.0.0.1:1", "self")}
+            clustering = Clustering(world.server, MemoryRuntime(world.clock), Path("etc"), {})
+            world.server.others = KnownOthers(cluster=clustering.manager)
+            peer = world.peer()
+            answers = []
+            for node_id in (world.server.node_id, "other", None):
+                peer.send(wire.CheckForFailover(node_id), SESSION_CHANNEL)
+                answers += [answer.ok_to_failover for answer in peer.take(SESSION_CHANNEL)]
+            self.assertEqual(answers, [True, not hosted, True])
 
 
 class StopTests(SynchronousTestCase):

@@ -278,6 +278,8 @@ class Configuration:
     shared_store: SharedStoreConfiguration | None = None
     replication: ReplicationConfiguration | None = None
     colocated: ColocatedConfiguration | None = None
+    hosted: bool = False
+    """Is this the backup of another broker, in the process of its host?"""
     home_cluster: HomeCluster | None = None
     """Not from broker.xml, but from the properties of an instance of Open Message Queue."""
 

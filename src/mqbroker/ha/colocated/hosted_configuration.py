@@ -75,6 +75,7 @@ def hosted_configuration(configuration: Configuration, hosted: Hosted, in_proces
     copied.node_manager_lock_directory = None
     copied.scale_down = None if scale_down is None else _to_host(copied, scale_down, in_process)
     copied.colocated = None
+    copied.hosted = True
     # Both are there once for a process.
     copied.metrics = None
     copied.critical_analyzer = False

@@ -92,12 +92,16 @@ class Hosting:
         self._backups: dict[str, _Backup] = {}
         """By the node id of their primaries."""
         self._stopped = False
+        self._stops = 0
+        """Calls of :meth:`stop` that are not over."""
         self._server: Server
         self._topology: Topology
 
-    def open(self) -> None:
-        """Take requests again after :meth:`stop`, from the next :meth:`serve` on."""
-        self._stopped = False
+    def open(self) -> bool:
+        """Take requests again after :meth:`stop`, from the next :meth:`serve` on.  Not while that still ends backups: False then."""
+        if not self._stops:
+            self._stopped = False
+        return not self._stops
 
     def resume(self, found: Iterable[Hosted]) -> None:
         """Host again what this process has hosted before its last end: a copy that is complete may be the newest one of its node."""
@@ -131,8 +135,14 @@ class Hosting:
     def stop(self) -> Deferred[Any]:
         """End all backups.  Completes when everything is closed."""
         self._stopped = True
+        self._stops += 1
         self._look_no_more()
-        return gatherResults([self._end(node_id) for node_id in list(self._backups)], consumeErrors=True)
+
+        def over(result: Any) -> Any:
+            self._stops -= 1
+            return result
+
+        return gatherResults([self._end(node_id) for node_id in list(self._backups)], consumeErrors=True).addBoth(over)
 
     # --- requests
 

@@ -139,8 +139,8 @@ class CopiedSide(Side, PairGroup):
 
     @property
     def _pair(self) -> tuple[HaNode, HaNode]:
-        """The same broker twice where there is no backup."""
-        return self.front, next((node for node in self.nodes if node is not self.front and node.waits), self.front)
+        """The same broker twice where there is no backup.  A host that is back may host a former copy for a while, beside the replica."""
+        return self.front, self.replica or self.front
 
 
 class Colony(Group):

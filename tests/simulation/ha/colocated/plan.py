@@ -48,11 +48,11 @@ class ColocatedPlan(HaPlan):
     asks: tuple[bool, ...] = ()
 
     @staticmethod
-    def draw(rng: random.Random) -> ColocatedPlan:
-        """Of two brokers that share their stores."""
+    def draw(rng: random.Random, brokers: int = 2) -> ColocatedPlan:
+        """Of brokers that share their stores."""
         primary = SharedStoreConfiguration(False, failover_on_shutdown=rng.random() < 0.5)
         backup = SharedStoreConfiguration(True, failover_on_shutdown=rng.random() < 0.5, allow_failback=rng.random() < 0.8)
-        return _plan(rng, (primary,) * 2, backup, 0)
+        return _plan(rng, (primary,) * brokers, backup, 0)
 
     @staticmethod
     def draw_pair(rng: random.Random) -> ColocatedPlan:

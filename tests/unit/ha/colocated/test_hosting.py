@@ -236,6 +236,21 @@ class EndTests(HostCase):
         self.hosting.open()
         self.assertTrue(self.ask())
 
+    def test_nothing_begins_anew_while_all_end(self) -> None:
+        """The own broker may become active then; it is stopped next."""
+        self.ask()
+        (broker,) = self.process.started
+        broker.held = True
+        stopped = self.hosting.stop()
+        self.assertFalse(self.hosting.open())
+        self.hosting.resume([Hosted(2, "second", None)])
+        broker.stopped()
+        self.successResultOf(stopped)
+        self.hosting.resume([Hosted(2, "second", None)])
+        self.assertEqual(len(self.process.started), 1)
+        self.assertTrue(self.hosting.open())
+        self.assertTrue(self.ask())
+
     def test_what_was_hosted_before_is_hosted_again(self) -> None:
         self.hosting.resume([Hosted(2, OTHER, None), Hosted(3, "third", None)])
         self.assertEqual([broker.hosted for broker in self.process.started], [Hosted(2, OTHER, None)])
