@@ -566,8 +566,8 @@ ENHANCED_PLANTS = {
     ),
     "own-messages-before-inherited": Plant(
         "mqbroker.storage.sql.reader:SqlPageReader.read",
-        "source = share.source\n",
-        "source = next((each for each in reversed(share.sources) if each.unread > 0), share.own)\n",
+        "source = share.source",
+        "source = next((each for each in reversed(share.sources) if each.unread > 0), share.own)",
         (" got ", *LOST),
     ),
     "taken-over-without-its-branches": Plant(
