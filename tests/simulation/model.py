@@ -365,16 +365,21 @@ class Ledger:
     def _check_order(self, who: str, identities: list[str]) -> list[str]:
         """Of one producer and priority, in the order of their sends; where a send was in doubt, the client cannot know its place."""
         found = []
-        last: dict[tuple[str, int], Sent] = {}
+        earlier: dict[tuple[str, int], list[Sent]] = defaultdict(list)
         for identity in identities:
             message = self.sent.get(identity)
             if message is None or message.outcome is not Outcome.DONE or not message.ordered or identity in self._excused:
                 continue
-            before = last.get((message.producer, message.priority))
-            if before is not None and before.number >= message.number:
+            of_producer = earlier[message.producer, message.priority]
+            before = next((each for each in of_producer if each.number >= message.number and self.comes_behind(each, message)), None)
+            if before is not None:
                 found.append(f"{who} got {before.identity} before {identity}")
-            last[message.producer, message.priority] = message
+            of_producer.append(message)
         return found
+
+    def comes_behind(self, message: Sent, earlier: Sent) -> bool:
+        """Does a message come behind what its producer has sent before?"""
+        return True
 
 
 def _nothing() -> None:

@@ -14,7 +14,7 @@ from mqclient.core.api import ClientMessage
 from mqclient.core.session.session import Session
 from mqclient.errors import MQError, TransactionRolledBackError
 from tests.simulation.model import Copy, Outcome, Unit
-from tests.simulation.receivers import Receiver, TransactedReceiver
+from tests.simulation.receivers import TransactedReceiver, not_alone
 from tests.simulation.workload import IDENTITY, Actor, Sender
 
 if TYPE_CHECKING:
@@ -178,20 +178,24 @@ class OnceWorker(TransactedReceiver):
 
 
 def people(
-    simulation: Any, rng: random.Random, addresses: Sequence[str], queues: Sequence[tuple[str, str | None]], label: str = ""
+    simulation: Any,
+    rng: random.Random,
+    addresses: Sequence[str],
+    queues: Sequence[tuple[str, str | None]],
+    label: str = "",
+    senders: Sequence[type[CertainSender]] = (OnceSender, OnceSender, OnceTransactedSender),
+    worker: type[OnceWorker] = OnceWorker,
 ) -> list[Actor]:
-    """Some clients with exactlyOnce, whose names begin with ``label``.
+    """Some clients with exactlyOnce, of these kinds, whose names begin with ``label``.
 
     ``queues`` are those to receive from, and where their messages are sent on.
     """
     found: list[Actor] = []
     for number in range(rng.choice((1, 2, 2))):
-        kind = rng.choice((OnceSender, OnceSender, OnceTransactedSender))
+        kind = rng.choice(senders)
         found.append(kind(simulation, f"{label}once{number}", rng.choice(addresses)))
     if rng.random() < 0.7:
         queue, forward_to = rng.choice(queues)
-        found.append(OnceWorker(simulation, f"{label}once-worker", queue, False, forward_to))
-        for actor in simulation.actors:
-            if isinstance(actor, Receiver) and actor.queue == queue:
-                actor.has_company()
+        found.append(worker(simulation, f"{label}once-worker", queue, False, forward_to))
+        not_alone(simulation.actors, queue)
     return found

@@ -564,6 +564,24 @@ ENHANCED_PLANTS = {
         ("are left in the table of", *LOST),
         (6,),
     ),
+    "own-messages-before-inherited": Plant(
+        "mqbroker.storage.sql.reader:SqlPageReader.read",
+        "source = share.source",
+        "source = next((each for each in reversed(share.sources) if each.unread > 0), share.own)",
+        (" got ", *LOST),
+    ),
+    "taken-over-without-its-branches": Plant(
+        "mqbroker.messaging.messaging:Messaging.adopt",
+        "self.branches.restore(part.found, queues, held)",
+        "pass",
+        ("are left in the table of", "is stranded", "are stranded", *LOST, *WOULD_BE_LOST),
+    ),
+    "inherited-not-read-at-a-start": Plant(
+        "mqbroker.storage.sql.sqlstore:SqlStore._load",
+        "*(each.number for each in session.inherited(connection, own, self._broker_id))",
+        "",
+        WOULD_BE_LOST,
+    ),
 }
 """Those of enhanced clusters."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from mqclient.core.api import ClientMessage
@@ -139,6 +140,7 @@ class Receiver(Actor):
             await self.call(f"commit {unit.acknowledged}", session.commit)
         except TransactionRolledBackError:
             self.ledger.finish(unit, Outcome.NEVER)
+            self.begin_sequence()
         else:
             self.ledger.finish(unit, Outcome.DONE, self.world.now)
             if any(self.ledger.sent[identity].durable for _, identity in unit.acknowledged):
@@ -165,12 +167,16 @@ class Receiver(Actor):
             consumer = self._consumer = await self.consume(
                 session, self.queue, f"{COLOR} = '{self._color}'" if self._color else None, self._priority
             )
-            broker = self.simulation.broker
-            found = broker.messaging.core.queues.get(self.queue) if broker.serves else None
-            self._sole = self._alone and found is not None and found.consumer_count == 1
+            self._sole = self._is_sole()
             self.begin_sequence()
             await self.call("start", session.start)
         return consumer
+
+    def _is_sole(self, consumers: int = 1) -> bool:
+        """Has the broker just these consumers of the queue, and will there be no other one?"""
+        broker = self.broker
+        found = broker.messaging.core.queues.get(self.queue) if broker.serves else None
+        return self._alone and found is not None and found.consumer_count == consumers
 
     # The order holds for a consumer that is alone: what another one, or the session of a connection that only the broker takes to be
     # alive, gives back comes late.
@@ -396,3 +402,10 @@ class Drain(Actor):
             await message.individual_acknowledge()
         if queue in SORTED_BY_SENDER and not (queue == "jobs" and self._delayed):
             self.ledger.sequences.append((f"the drain of {queue}", identities))
+
+
+def not_alone(actors: Iterable[Actor], queue: str) -> None:
+    """Somebody else receives from the queue, too."""
+    for actor in actors:
+        if isinstance(actor, Receiver) and actor.queue == queue:
+            actor.has_company()

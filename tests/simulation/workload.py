@@ -101,6 +101,11 @@ class Actor:
         self.mortal = False
         """May the process end at any time, and never come back?"""
 
+    @property
+    def broker(self) -> Any:
+        """The broker that it is connected to."""
+        return self.simulation.broker
+
     def start(self) -> None:
         done: Deferred[None] = Deferred.fromCoroutine(self._run())
         done.addErrback(lambda failure: self.world.violation(f"{self.name} failed while {self.doing}: {failure.value!r}"))

@@ -101,7 +101,7 @@ class AtNode(Actor):
 
     @property
     def node(self) -> ClusterNode:
-        found: ClusterNode = self.simulation.broker
+        found: ClusterNode = self.broker
         return found
 
     def check_timeout(self, error: MQError) -> None:

@@ -34,11 +34,15 @@ class ClusterBranchWorker(AtNode, BranchWorker):
             lives = self._lives()
             untold = list(self.simulation.cluster.nodes)
             while untold:
-                untold = [node for node in untold if not await self._tell(node, xid, unit, commit)]
+                untold = [node for node in untold if self.may_know(node) and not await self._tell(node, xid, unit, commit)]
                 if untold:
                     await self.pause(0.1)
         if commit:
             self.ledger.finish(unit, Outcome.DONE, self.world.now)
+
+    def may_know(self, node: ClusterNode) -> bool:
+        """May the node know the branch?  Asked until it has answered."""
+        return True
 
     def _lives(self) -> list[int]:
         """Differs from before when a node has stopped, or is about to."""

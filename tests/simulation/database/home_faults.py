@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from tests.simulation.cluster import faults
 from tests.simulation.cluster.fabric import Fabric
-from tests.simulation.cluster.faults import FAULTS_FROM, FAULTS_UNTIL, ClusterSchedule
+from tests.simulation.cluster.faults import FAULTS_FROM, FAULTS_UNTIL, ClusterSchedule, OfNode
 from tests.simulation.database.faults import POINTS, RARE, AtOperation, ServerFault, begin_at_server, of_server
+from tests.simulation.faults import Crash, Pause
 from tests.simulation.world import Process, World
 
 if TYPE_CHECKING:
-    from tests.simulation.cluster.plan import ClusterPlan
     from tests.simulation.database.on_database import AtDatabase
+    from tests.simulation.imq.plan import HomePlan
 
 ENDS = ("break", "break", "break", "kill", "power", "freeze")
 FROZEN_MAX = 4.0
@@ -35,13 +36,22 @@ class HomeSchedule(ClusterSchedule):
             super().begin(fault, world, fabric, nodes, clients)
 
 
-def draw(rng: random.Random, plan: ClusterPlan, operations: int) -> HomeSchedule:
+def draw(rng: random.Random, plan: HomePlan, operations: int) -> HomeSchedule:
     """``operations``: about how many each broker does at the database while something may go wrong."""
     ordinary = faults.draw(rng, plan)
     timed: list[Any] = [*ordinary.timed]
     timed += [_at_operation(rng, plan.nodes, operations) for _ in range(rng.choice((0, 1, 1, 2, 3)))]
     timed += of_server(rng, FAULTS_FROM, FAULTS_UNTIL)
+    if plan.enhanced is not None:
+        timed += [_long_absence(rng, plan.nodes) for _ in range(rng.choice((0, 1, 1, 2)))]
     return HomeSchedule(sorted(timed, key=lambda fault: fault.at), ordinary.cuts)
+
+
+def _long_absence(rng: random.Random, nodes: int) -> OfNode:
+    """Long enough for a takeover, most often; the member comes back, or goes on, while clients work."""
+    at, seconds = rng.uniform(FAULTS_FROM, 4.5), rng.uniform(1.0, FROZEN_MAX)
+    fault = Pause(at, seconds, -1) if rng.random() < 0.3 else Crash(at, rng.random() < 0.5, seconds)
+    return OfNode(rng.randrange(nodes), fault)
 
 
 def _at_operation(rng: random.Random, nodes: int, operations: int) -> AtOperation:

@@ -16,36 +16,11 @@ from mqbroker.node.parts import Parts
 from tests.simulation.cluster.ledger import ClusterLedger
 from tests.simulation.database import tables
 from tests.simulation.database.connections import ServerDatabase
+from tests.simulation.database.member_ledger import MemberLedger, Stay
 from tests.simulation.database.on_database import OnDatabase
 from tests.simulation.database.server import Taking
-from tests.simulation.imq.ledger import HomeLedger
 from tests.simulation.imq.node import HomeNode
-from tests.simulation.model import Receipt
 from tests.simulation.world import Process
-
-NEVER = float("inf")
-
-
-class MemberLedger(HomeLedger):
-    """What a former owner gives from its memory is not confirmed, whatever is done with it.  Message ids are those of one sequence."""
-
-    def __init__(self) -> None:
-        super().__init__(has_record=True)
-        self.lost_at: dict[int, float] = {}
-        """When the sessions of an activation got another owner, by the life of its broker."""
-        self.stale = 0
-        """Receipts that came from a former owner."""
-
-    def receive(self, receipt: Receipt) -> str | None:
-        if receipt.sent >= self.lost_at.get(receipt.life, NEVER):
-            self.stale += 1
-            return None if receipt.copy[1] in self.sent else f"{receipt.copy} was never sent"
-        # A client may be at any member by now, and no two messages have one id.
-        given_until = min((time for (_, message_id), time in self.taken_back.items() if message_id == receipt.message_id), default=NEVER)
-        return super().receive(replace(receipt, sent=min(receipt.sent, given_until)))
-
-    def home_of(self, receipt: Receipt) -> str:
-        return "the cluster"
 
 
 class MemberNode(OnDatabase, HomeNode):
@@ -76,6 +51,11 @@ class MemberNode(OnDatabase, HomeNode):
         self.last_trouble = self.world.now
         super().start()
 
+    def go_away(self, machine: bool, in_order: bool) -> None:
+        """Whoever has stopped in order is not taken over: its next start goes on."""
+        if not self.process.stopping:
+            super().go_away(machine, in_order)
+
     def freeze(self, seconds: float) -> None:
         self.last_trouble = max(self.last_trouble, self.world.now + seconds)
         super().freeze(seconds)
@@ -91,6 +71,17 @@ class MemberNode(OnDatabase, HomeNode):
         super().became_active(process)
         process.life = self.server_of_data.turn_of(self.store.owner)
         self.last_trouble = self.world.now
+
+    @property
+    def stay(self) -> Stay | None:
+        """Its data as far as clients can have them; None while it serves nobody."""
+        store = self.store
+        return Stay(store.session.number, frozenset(store._inheriting._known)) if self.serves and store._loaded else None
+
+    @property
+    def is_owner(self) -> bool:
+        """Are there data of this broker?"""
+        return bool(self.server_of_data.ask("SELECT 1 FROM {session} WHERE broker = ?", (self.name,)))
 
     def _was_taken(self, node_id: str) -> bool:
         """Has another member its data, or had them until nothing was left?"""

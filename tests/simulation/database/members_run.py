@@ -4,29 +4,50 @@ from __future__ import annotations
 
 import gc
 import random
-from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 from mqbroker.storage.shared.brokers import State
 from mqclient.wire.primitives import TransportConfiguration
-from tests.simulation.cluster.actors import ClusterReceiver, ClusterSubscriber, ClusterTransactedReceiver, Place
+from tests.simulation import once
+from tests.simulation.cluster.actors import Place
 from tests.simulation.cluster.fabric import Fabric, FabricRuntime
+from tests.simulation.cluster.faults import HEALED_AT
 from tests.simulation.cluster.ledger import ClusterLedger
-from tests.simulation.cluster.plan import ANYCAST_QUEUES, SHARED, SORTED, SORTED_QUEUE, subscription
+from tests.simulation.cluster.plan import SHARED
 from tests.simulation.copies import Copies
-from tests.simulation.database.members import MemberLedger, MemberNode, note_taking
+from tests.simulation.database.copies import MemberCopies
+from tests.simulation.database.member_actors import (
+    MemberAsynchronousSender,
+    MemberBlockingSender,
+    MemberBranchWorker,
+    MemberClientIdUser,
+    MemberOnceSender,
+    MemberOnceTransactedSender,
+    MemberOnceWorker,
+    MemberReceiver,
+    MemberSubscriber,
+    MemberTemporaryUser,
+    MemberTransactedReceiver,
+    MemberTransactedSender,
+    StreamReceiver,
+)
+from tests.simulation.database.member_ledger import MemberLedger
+from tests.simulation.database.members import MemberNode, note_taking
 from tests.simulation.database.peers_run import HomesAtDatabase
 from tests.simulation.ha.fabric import GroupFabric
 from tests.simulation.ha.run import RECONNECT_ATTEMPTS
-from tests.simulation.imq.actors import HomeAsynchronousSender, HomeBlockingSender, HomeSender, HomeTransactedSender
 from tests.simulation.imq.plan import HomePlan
-from tests.simulation.run import Result
+from tests.simulation.run import Result, works_once
 from tests.simulation.workload import Actor
 from tests.simulation.world import Process
 
 OPERATIONS = 40
 """About as many operations at the database a member does while something may go wrong."""
+STREAM = "audit"
+"""The address and the queue of messages whose order is looked at."""
+WORK_ONCE = (("orders", "shipped"), ("jobs", None), (SHARED, "shipped"))
+"""From where clients with exactlyOnce receive, and where they send on what they got."""
 
 
 class MemberPlace(Place):
@@ -45,44 +66,19 @@ class MemberPlace(Place):
         return FabricRuntime(process, self.cluster.fabric)
 
 
-class _SendsOnce(HomeSender):
-    """Its next attempt may come to another member, which knows nothing of the duplicate ids of the first one."""
-
-    def may_repeat(self, identity: str) -> bool:
-        return False
-
-
-class MemberBlockingSender(_SendsOnce, HomeBlockingSender):
-    pass
-
-
-class MemberAsynchronousSender(_SendsOnce, HomeAsynchronousSender):
-    pass
-
-
-class MemberTransactedSender(_SendsOnce, HomeTransactedSender):
-    pass
-
-
-class MemberSubscriber(ClusterSubscriber):
-    """Goes on at any member."""
-
-    def is_gone(self) -> None:
-        self.world.note(f"{self.name}: this member has not heard of {self.queue} yet")
-
-
-class _NoCopies(Copies):
-    """What one member had may be with another one by then: kills and takeovers in the run itself show what is durable."""
-
-    def look(self) -> None: ...
-
-
 class EnhancedSimulation(HomesAtDatabase):
     """Members that take over each other."""
 
     command = "python -m tests.simulation --enhanced"
     member_class = MemberNode
     operations = OPERATIONS
+    senders = (MemberBlockingSender, MemberBlockingSender, MemberAsynchronousSender, MemberTransactedSender)
+    once_senders = (MemberOnceSender, MemberOnceSender, MemberOnceTransactedSender)
+    subscriber = MemberSubscriber
+    branch_worker = MemberBranchWorker
+    client_id_user = MemberClientIdUser
+    temporary_user = MemberTemporaryUser
+    received = tuple((queue, most) for queue, most in HomesAtDatabase.received if queue != STREAM)
     nodes: list[MemberNode]  # type: ignore[assignment]
 
     def __init__(self, seed: int) -> None:
@@ -101,7 +97,7 @@ class EnhancedSimulation(HomesAtDatabase):
         return MemberLedger()
 
     def _make_copies(self) -> Copies:
-        return _NoCopies(self.world, self.ledger, self.nodes)
+        return MemberCopies(self.world, self.ledger, self.nodes)
 
     def _differences(self) -> list[str]:
         """Beside what home brokers agree on: has each member its row and its data, and are those of the others with one of them?"""
@@ -115,45 +111,43 @@ class EnhancedSimulation(HomesAtDatabase):
         owners = [row[0] for row in self.server.ask("SELECT DISTINCT broker FROM {session} ORDER BY broker")]
         return found + [f"nobody takes over {broker}" for broker in owners if broker not in names]
 
-    def _people(self) -> None:
-        names = set(self.plan.queue_names)
+    def _at_away(self, actor: Actor) -> bool:
+        """Whoever was at a member that stays away goes on at another one."""
+        return False
 
-        def there() -> bool:
-            return all(node.serves and names <= node.messaging.core.queues.keys() for node in self.nodes)
+    def _place(self, rng: random.Random) -> Place:
+        return MemberPlace(self, rng.choice(self.nodes))
 
-        self._wait(30.0, there, "queues are missing")
-        rng = self.world.generator("people")
-
-        def place() -> Place:
-            return MemberPlace(self, rng.choice(self.nodes))
-
-        senders: Sequence[Any] = (MemberBlockingSender, MemberBlockingSender, MemberAsynchronousSender, MemberTransactedSender)
-        for number in range(rng.choice((2, 3, 4))):
-            at = place()
-            address = rng.choice(("orders", "orders", "jobs", "news", "news", SORTED))
-            kind = MemberBlockingSender if address == SORTED else rng.choice(senders)
-            self.actors.append(kind(at, f"sender{number}@{at.broker.name}", address))
-        queues = (*((name, 2) for name in ANYCAST_QUEUES), (SORTED_QUEUE, 1), (SHARED, 2), (subscription(0), 1), (subscription(1), 2))
-        for queue, most in queues:
-            for number in range(rng.randrange(most + 1)):
-                self.actors.append(self._member_receiver(rng, place(), queue, number))
-        for number in range(rng.choice((0, 1, 1, 2))):
-            at = place()
-            subscriber = MemberSubscriber(at, f"subscriber{number}@{at.broker.name}", "news")
-            subscriber.has_company()  # its messages may be with several members
-            self.actors.append(subscriber)
+    def _more_people(self) -> None:
+        super()._more_people()
+        self._stream()
+        rng = self.world.generator("people with exactlyOnce")
+        if works_once(self.world.seed):
+            self.actors += once.people(
+                self._place(rng), rng, ("orders", "jobs", "news"), WORK_ONCE, "", self.once_senders, MemberOnceWorker
+            )
         for actor in self.actors:
             actor.settings.initial_connect_attempts = rng.choice((1, 5))
-            if actor.settings.reconnect_attempts < 0:
+            if actor.settings.reconnect_attempts < 0 and not actor.settings.exactly_once:
                 actor.settings.reconnect_attempts = RECONNECT_ATTEMPTS
-        self._deaths()
 
-    def _member_receiver(self, rng: random.Random, at: Place, queue: str, number: int) -> Actor:
+    def _stream(self) -> None:
+        """Producers that send all the time, most often at the member of the one consumer."""
+        rng = self.world.generator("stream")
+        at = self._place(rng)
+        for number in range(rng.choice((1, 2))):
+            kind = rng.choice((MemberBlockingSender, MemberOnceSender))
+            sender = kind(at if rng.random() < 0.7 else self._place(rng), f"source{number}", STREAM)
+            sender.left, sender.mortal = rng.randrange(20, 40), False
+            self.actors.append(sender)
+        self.actors.append(StreamReceiver(at, "mouth", STREAM, HEALED_AT))
+
+    def _home_receiver(self, rng: random.Random, at: Place, queue: str, number: int, alone: bool) -> Actor:
         name = f"{queue}-receiver{number}@{at.broker.name}"
         kind = rng.randrange(4)
         if kind < 2:
-            return ClusterReceiver(at, name, queue, False)
-        return ClusterTransactedReceiver(at, name, queue, False, "shipped" if kind == 2 and queue == "orders" else None)
+            return MemberReceiver(at, name, queue, alone)
+        return MemberTransactedReceiver(at, name, queue, alone, "shipped" if kind == 2 and queue == "orders" else None)
 
 
 def simulate_enhanced(seed: int) -> Result:

@@ -12,7 +12,7 @@ from tests.simulation.database.peers_run import simulate_peers
 from tests.simulation.many import run_many
 from tests.simulation.plants import ENHANCED_PLANTS, PEER_PLANTS
 
-SEEDS = range(1, 21)
+SEEDS = {"peers": range(1, 21), "enhanced": range(1, 61)}
 REPLAYED = 3
 FAULTS = {"AtOperation", "Away", "Crash", "Cut", "Partition", "Pause", "Stop"} | {kind.__name__ for kind in get_args(ServerFault)}
 """Those of the database, and some of those of clusters."""
@@ -20,11 +20,11 @@ FAULTS = {"AtOperation", "Away", "Crash", "Cut", "Partition", "Pause", "Stop"} |
 
 class MemberTests(unittest.TestCase):
     def hold(self, kind: str) -> None:
-        summary = run_many(SEEDS, first_failure=True, kind=kind)
+        summary = run_many(SEEDS[kind], first_failure=True, kind=kind)
         print(summary)
         self.assertEqual(summary.failed, [], "".join(outcome.report for outcome in summary.failed))
-        self.assertGreater(summary.restarted, len(SEEDS) // 2)
-        self.assertGreater(summary.receipts, 20 * len(SEEDS))
+        self.assertGreater(summary.restarted, len(SEEDS[kind]) // 2)
+        self.assertGreater(summary.receipts, 20 * len(SEEDS[kind]))
         self.assertEqual(FAULTS - summary.faults.keys(), set())
 
     def test_peers_keep_every_promise(self) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import gc
 import random
-from collections.abc import Sequence
 from typing import Any
 
+from tests.simulation.branches import SOURCE
 from tests.simulation.cluster import faults
 from tests.simulation.cluster.actors import (
     ClusterMixedReceiver,
@@ -33,6 +33,7 @@ from tests.simulation.imq.node import HomeNode
 from tests.simulation.imq.plan import HomePlan
 from tests.simulation.imq.sharing import ClientIdUser, HomeTemporaryUser, MasterChanges, shared_problems, temporary_left
 from tests.simulation.policies import RETURNS
+from tests.simulation.receivers import not_alone
 from tests.simulation.run import Result
 from tests.simulation.workload import Actor
 
@@ -44,6 +45,14 @@ class HomeSimulation(ClusterSimulation):
     """Home brokers and their clients in one virtual world.  ``plan`` and ``schedule`` come from the seed unless they are given."""
 
     command = "python -m tests.simulation --homes"
+    senders: tuple[Any, ...] = (HomeBlockingSender, HomeBlockingSender, HomeAsynchronousSender, HomeTransactedSender)
+    """Kinds of senders; the first one waits for each send."""
+    subscriber: Any = HomeSubscriber
+    branch_worker: Any = HomeBranchWorker
+    client_id_user: Any = ClientIdUser
+    temporary_user: Any = HomeTemporaryUser
+    received = (*((name, 2) for name in ANYCAST_QUEUES), (SORTED_QUEUE, 1), (SHARED, 2), (subscription(0), 1), (subscription(1), 2))
+    """Queues, and how many receive from them at most."""
     nodes: list[HomeNode]  # type: ignore[assignment]
     plan: HomePlan
 
@@ -123,52 +132,48 @@ class HomeSimulation(ClusterSimulation):
         if not self._wait(PATIENCE, there, "queues are missing"):
             return
         rng = self.world.generator("people")
-
-        def place() -> Place:
-            return Place(self, rng.choice(self.nodes))
-
-        senders: Sequence[Any] = (HomeBlockingSender, HomeBlockingSender, HomeAsynchronousSender, HomeTransactedSender)
         for number in range(rng.choice((2, 3, 4))):
-            at = place()
+            at = self._place(rng)
             address = rng.choice(("orders", "orders", "jobs", "news", "news", SORTED))
-            kind = HomeBlockingSender if address == SORTED else rng.choice(senders)
+            kind = self.senders[0] if address == SORTED else rng.choice(self.senders)
             self.actors.append(kind(at, f"sender{number}@{at.broker.name}", address))
-        queues = (*((name, 2) for name in ANYCAST_QUEUES), (SORTED_QUEUE, 1), (SHARED, 2), (subscription(0), 1), (subscription(1), 2))
-        for queue, most in queues:
-            for number in range(rng.randrange(most + 1)):
-                self.actors.append(self._home_receiver(rng, place(), queue, number))
+        for queue, most in self.received:
+            count = rng.randrange(most + 1)
+            for number in range(count):
+                self.actors.append(self._home_receiver(rng, self._place(rng), queue, number, count == 1))
         for number in range(rng.choice((0, 1, 1, 2))):
-            at = place()
-            self.actors.append(HomeSubscriber(at, f"subscriber{number}@{at.broker.name}", "news"))
+            at = self._place(rng)
+            self.actors.append(self.subscriber(at, f"subscriber{number}@{at.broker.name}", "news"))
         if rng.random() < 0.4:
-            at = place()
-            self.actors.append(HomeBranchWorker(at, f"branches@{at.broker.name}"))
+            at = self._place(rng)
+            self.actors.append(self.branch_worker(at, f"branches@{at.broker.name}"))
+            not_alone(self.actors, SOURCE)
         self._more_people()
         self._deaths()
+
+    def _place(self, rng: random.Random) -> Place:
+        """Where a client is."""
+        return Place(self, rng.choice(self.nodes))
 
     def _more_people(self) -> None:
         """Who uses what is shared beside queues, and whose messages expire or are rolled back."""
         rng = self.world.generator("more people")
-
-        def place() -> Place:
-            return Place(self, rng.choice(self.nodes))
-
         for number in range(rng.choice((0, 0, 2, 3))):
-            at = place()
-            self.actors.append(ClientIdUser(at, f"identified{number}@{at.broker.name}"))
+            at = self._place(rng)
+            self.actors.append(self.client_id_user(at, f"identified{number}@{at.broker.name}"))
         for number in range(rng.choice((0, 0, 1))):
-            at = place()
-            self.actors.append(HomeTemporaryUser(at, f"requester{number}@{at.broker.name}"))
+            at = self._place(rng)
+            self.actors.append(self.temporary_user(at, f"requester{number}@{at.broker.name}"))
         for number in range(rng.choice((1, 2)) if self.plan.attempts else 0):
-            at = place()
+            at = self._place(rng)
             kind = rng.choice((HomeBlockingSender, HomeTransactedSender))
             self.actors.append(kind(at, f"returner{number}@{at.broker.name}", RETURNS))
-            at = place()
+            at = self._place(rng)
             self.actors.append(ClusterMixedReceiver(at, f"{RETURNS}-receiver{number}@{at.broker.name}", RETURNS, False, True))
         if self.plan.changes_master:
             MasterChanges(self, rng)
 
-    def _home_receiver(self, rng: random.Random, at: Place, queue: str, number: int) -> Actor:
+    def _home_receiver(self, rng: random.Random, at: Place, queue: str, number: int, alone: bool) -> Actor:
         name = f"{queue}-receiver{number}@{at.broker.name}"
         kind = rng.randrange(4)
         if kind < 2 and queue == subscription(0):

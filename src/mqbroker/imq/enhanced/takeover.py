@@ -140,7 +140,7 @@ class Takeover:
             await self._pause(self._delay)
         if self._stopped:
             raise TakeoverError("this broker stops")
-        if await self._desk.ask(lambda connection: self._table.lock(connection, seen, me.broker)) is None:
+        if not await self._lock(me, seen):
             raise TakeoverError(f"{seen.broker} is back, or another member takes it over")
         try:
             return await self._switch(me, seen)
@@ -148,18 +148,37 @@ class Takeover:
             await self._restore(me, seen)
             raise
 
+    async def _lock(self, me: Myself, seen: BrokerRow) -> bool:
+        """Where the answer is lost, the row says whether it was changed.
+
+        If not, nothing is tried again: the database may have been away for the other member, too, which has not stamped its row for that.
+        """
+        try:
+            return await self._desk.ask(lambda connection: self._table.lock(connection, seen, me.broker)) is not None
+        except DatabaseAwayError as error:
+            log.warn("{error}; whether {broker} is being taken over is looked up", error=error, broker=seen.broker)
+        while not self._stopped:
+            await self._pause(PAUSE)
+            try:
+                row = await self._desk.ask(lambda connection: self._table.settled(connection, seen.broker))
+            except DatabaseAwayError:
+                continue
+            return row is not None and (row.state, row.taker, row.owner) == (State.FAILOVER_PENDING, me.broker, seen.owner)
+        raise TakeoverError("this broker stops")
+
     async def _switch(self, me: Myself, seen: BrokerRow) -> _Taken:
         """The one transaction.  Where its answer is lost, the row says whether it was committed."""
         before, nodes_before = await self._desk.ask(lambda connection: (self._sessions(connection), self._nodes(connection)))
         numbers_before = {each.number for each in before}
+        again = False
 
         def switch(connection: Connection) -> _Taken:
-            sessions = take(connection)
+            sessions = take(connection) if again else self._table.switch(connection, me, seen.broker, self._data.session.owner)
             nodes = sorted(self._nodes(connection) - nodes_before)
             return _Taken(sessions, nodes, session.settings_of(connection, sessions, TEMPORARY))
 
         def take(connection: Connection) -> list[StoreSession]:
-            row = self._table.row(connection, seen.broker)
+            row = self._table.settled(connection, seen.broker)
             if row is not None and row.state is State.FAILOVER_COMPLETE and row.taker == me.broker:
                 return [each for each in self._sessions(connection) if each.number not in numbers_before]
             return self._table.switch(connection, me, seen.broker, self._data.session.owner)
@@ -177,6 +196,7 @@ class Takeover:
                 if seconds is not None:
                     log.info("the database lets the takeover of {broker} go on, after {seconds:.0f} s", broker=seen.broker, seconds=seconds)
                 return taken
+            again = True
             await self._pause(PAUSE)
         raise TakeoverError("this broker stops")
 
@@ -203,10 +223,16 @@ class Takeover:
         return {node_id for node_id, broker in self._table.owners(connection).items() if broker == me}
 
     async def _restore(self, me: Myself, seen: BrokerRow) -> None:
-        try:
-            await self._desk.ask(lambda connection: self._table.restore(connection, seen, me.broker))
-        except Exception as error:
-            log.warn("the row of {broker} is not restored before the next start: {error}", broker=seen.broker, error=error)
+        """Nobody else takes the member over, and it does not start again, before this is done."""
+        while True:
+            try:
+                await self._desk.ask(lambda connection: self._table.restore(connection, seen, me.broker))
+                return
+            except Exception as error:
+                if self._stopped or not isinstance(error, DatabaseAwayError):
+                    log.warn("the row of {broker} is not restored before the next start: {error}", broker=seen.broker, error=error)
+                    return
+            await self._pause(PAUSE)
 
     async def _inherit(self, seen: BrokerRow, taken: _Taken) -> None:
         """From here on the data are this broker's, whatever happens: its next start goes on."""

@@ -58,6 +58,7 @@ _STAMP = (
 _LOCK = (
     "UPDATE {broker} SET taker = ?, state = ?, stamp = {now} WHERE broker = ? AND state = ? AND stamp = ? AND taker = '' RETURNING stamp"
 )
+_TOUCH = table("UPDATE {broker} SET owner = owner WHERE broker = ?")
 _BEGIN = table("UPDATE {broker} SET state = ? WHERE broker = ? AND taker = ? AND state = ?")
 _LIVES = table(f"UPDATE {{broker}} SET owner = owner WHERE broker = ? AND owner = ? AND state NOT IN {_OVER}")
 _RESTORE = table("UPDATE {broker} SET state = ?, taker = '', stamp = ? WHERE broker = ? AND taker = ? AND state IN (?, ?)")
@@ -138,6 +139,15 @@ class BrokerTable:
     def row(self, connection: Connection, broker: str) -> BrokerRow | None:
         found = connection.rows(_ROW, (broker,))
         return _row(found[0]) if found else None
+
+    def settled(self, connection: Connection, broker: str) -> BrokerRow | None:
+        """The row, in a transaction of its own: what a lost connection has changed there is done by then, or never will be.
+
+        The database may still be busy with the commit of that connection, so the row is written before it is read.
+        """
+        with transaction(connection):
+            connection.run(_TOUCH, (broker,))
+            return self.row(connection, broker)
 
     def rows(self, connection: Connection, cluster: str) -> list[BrokerRow]:
         """All members, in the order of their ids."""

@@ -28,15 +28,18 @@ SETTINGS = EnhancedCluster(
 
 
 class ShakyDatabase:
-    """Connections fail while the database is ``away``; ``lose_commit`` loses the answer to the next commit."""
+    """Connections fail while the database is ``away``; ``lose_commit`` loses the answer to the next commit, ``lose_update`` that to the
+    next statement which changes something and gives rows."""
 
     def __init__(self, database: Database) -> None:
         self.name, self.binary, self.number, self.now = database.name, database.binary, database.number, database.now
         self.end_writers = ""
         self.away = False
-        self.lose_commit = False
+        self.lose_commit = self.lose_update = False
         self.fail_next: Exception | None = None
         """Raised by the next transaction, in the place of its commit."""
+        self.away_after_failure = False
+        """Is the database away from then on?"""
         self.watch: Callable[[str, Sequence[object]], object] = lambda statement, parameters: None
         """Sees the statement ``end_writers``."""
         self._database = database
@@ -62,6 +65,7 @@ class _ShakyConnection:
     def commit(self) -> None:
         failure, self._database.fail_next = self._database.fail_next, None
         if failure is not None:
+            self._database.away |= self._database.away_after_failure
             raise failure
         self._connection.commit()
         if self._database.lose_commit:
@@ -72,7 +76,11 @@ class _ShakyConnection:
         self._database.check()
         if statement == self._database.end_writers:
             self._database.watch(statement, parameters)
-        return self._connection.rows(statement, parameters)
+        found = self._connection.rows(statement, parameters)
+        if self._database.lose_update and statement.startswith("UPDATE"):
+            self._database.lose_update = False
+            raise DatabaseAwayError("the answer is lost")
+        return found
 
     def run(self, statement: str, parameters: Sequence[object] = ()) -> int:
         self._database.check()

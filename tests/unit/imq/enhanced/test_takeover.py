@@ -99,6 +99,47 @@ class TakeoverTests(SynchronousTestCase):
         [(sessions, _)] = self.two.active.data.waiting
         self.assertEqual([each.node_id for each in sessions], [node_id])
 
+    def test_a_lost_answer_to_the_lock_is_looked_up(self) -> None:
+        """Once the row stayed locked for a takeover of which nothing came: the member never started again."""
+        self.one.kill()
+        self.two.database.lose_update = True
+        taken = self.two.membership.take_over(self.cluster.row("b1"))
+        self.cluster.pass_time(1)
+        self.successResultOf(taken)
+        self.assertEqual(self.state(self.one), (State.FAILOVER_COMPLETE, "b2"))
+
+    def test_a_lock_that_did_not_come_about_is_not_tried_again(self) -> None:
+        """The member may not have stamped its row for the same reason."""
+        self.two.database.away = True
+        taken = self.two.membership.take_over(self.cluster.row("b1"))
+        self.cluster.settle()
+        self.assertNoResult(taken)
+        self.two.database.away = False
+        self.cluster.pass_time(1)
+        self.failureResultOf(taken, TakeoverError)
+        self.assertEqual(self.state(self.one), (State.OPERATING, ""))
+
+    def test_a_stop_ends_the_look_for_the_answer(self) -> None:
+        self.two.database.away = True
+        taken = self.two.membership.take_over(self.cluster.row("b1"))
+        self.cluster.settle()
+        self.two.membership.detach()
+        self.cluster.pass_time(1)
+        self.failureResultOf(taken, TakeoverError)
+
+    def test_the_row_is_restored_as_soon_as_the_database_answers(self) -> None:
+        self.two.database.fail_next = DatabaseError("no")
+        self.two.database.away_after_failure = True
+        row = self.cluster.row("b1")
+        self.one.beat.frozen = True
+        taken = self.two.membership.take_over(row)
+        self.cluster.settle()
+        self.assertEqual(self.state(self.one), (State.FAILOVER_PENDING, "b2"))
+        self.two.database.away = False
+        self.cluster.pass_time(1)
+        self.failureResultOf(taken, TakeoverError)
+        self.assertEqual(self.state(self.one), (State.OPERATING, ""))
+
     def test_a_client_of_a_node_that_the_database_does_not_know_waits_for_the_next_look(self) -> None:
         self.assertFalse(self.two.membership.serves("of a store that was reset"))
         self.cluster.pass_time(2)

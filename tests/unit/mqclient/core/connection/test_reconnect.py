@@ -15,7 +15,7 @@ from mqclient.errors import (
     ObjectClosedError,
     UnblockedError,
 )
-from mqclient.protocol.topology import Topology
+from mqclient.protocol.topology import Topology, TopologyMember
 from mqclient.wire.packets import (
     Acknowledge,
     AddMetadataV2,
@@ -334,3 +334,25 @@ class CandidateTests(SynchronousTestCase):
     def test_with_exactly_once_a_node_may_be_at_any_place_that_the_application_names(self) -> None:
         # Its backup may have taken over before anybody announced it; a place is asked for the node before anything is sent there.
         self.assertEqual(self.candidates(exactly_once=True), ["a", "b", "c"])
+
+    def test_a_taker_is_the_node_that_it_says_to_be(self) -> None:
+        """It was known under its own node id before; with that one it would not say any more that it is the lost node."""
+        lost, taker = (TransportConfiguration(name, "netty", (("host", name), ("port", "61616"))) for name in ("a", "b"))
+        topology = Topology()
+        attempts = Attempts(LocatorSettings(reconnect_attempts=-1), lambda: [lost], lambda: [lost, taker], topology)
+
+        def hear(node_id: str, at: TransportConfiguration, event_id: int, connector: TransportConfiguration) -> None:
+            packet = ClusterTopologyV4(False, node_id, event_id, primary=at, last=True)
+            topology.up(TopologyMember(node_id, event_id, at))
+            attempts.topology_received(packet, connector)
+
+        attempts.begins()
+        hear(NODE_ID, lost, 1, lost)
+        hear("the taker", taker, 2, lost)
+        attempts.succeeded(lost)
+        self.assertEqual(attempts.node_id, NODE_ID)
+        attempts.begin_reconnect()
+        attempts.begins()
+        hear(NODE_ID, taker, 3, taker)
+        attempts.succeeded(taker)
+        self.assertEqual(attempts.node_id, NODE_ID)

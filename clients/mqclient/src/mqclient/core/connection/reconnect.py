@@ -34,6 +34,8 @@ class Attempts:
         self._first = first
         self._own = own
         self._topology = topology
+        self._heard: dict[str, tuple[TransportConfiguration | None, TransportConfiguration | None]] = {}
+        """What the latest connection has announced: primary and backup by node id."""
         self._backup: TransportConfiguration | None = None
         self._previous: TransportConfiguration | None = None
         self._initial = self.current
@@ -99,13 +101,25 @@ class Attempts:
         """The broker has given its messages to another one, which is tried first now."""
         self._target = target_node_id
 
+    def begins(self) -> None:
+        """A connection is opened; what others have announced may not be so any more."""
+        self._heard.clear()
+
     def succeeded(self, connector: TransportConfiguration) -> None:
-        """There is a connection to ``connector``."""
+        """There is a connection to ``connector``.
+
+        Its announcements say which node that is, if they have come; a broker that has taken over the node of this client is that node for
+        it, and was known as another one before.
+        """
         self._connected = True
         if not same_connector(connector, self.current):
             self._previous = self.current
             self._backup = None
         self.current = connector
+        if any(same_place(primary, connector) for primary, _ in self._heard.values()):
+            for node_id, (primary, backup) in self._heard.items():
+                self._learn(node_id, primary, backup)
+            return
         for member in self._topology:
             self._learn(member.node_id, member.primary, member.backup)
 
@@ -116,8 +130,10 @@ class Attempts:
     def topology_received(self, packet: TopologyPacket, connector: TransportConfiguration) -> None:
         """An announcement came over the connection to ``connector``."""
         if packet.exit:
+            self._heard.pop(packet.node_id, None)
             return
         primary = connector if packet.primary is None and packet.backup is None else packet.primary
+        self._heard[packet.node_id] = primary, packet.backup
         self.current = connector if not self._connected else self.current
         self._learn(packet.node_id, primary, packet.backup)
 

@@ -318,6 +318,7 @@ class SessionFactory(ListenerMethods, Closing):
                 return
             connection = self._attempt = self._connection_to(connector)
             self.node.begins(connector)
+            self._attempts.begins()
             try:
                 await connection.open(None if first else self._attempts.node_id, wait_for_topology=first or self.settings.exactly_once)
                 if self.settings.exactly_once:
