@@ -1,4 +1,6 @@
-"""Home brokers beside a real Open Message Queue and beside our own store-and-forward cluster: two brokers of each, the same load in turn.
+"""Home brokers beside a real Open Message Queue, as shipped and with synced files, and beside our own store-and-forward cluster.
+
+There are two brokers of each, which get the same load in turn.
 
 The real ones refuse loopback addresses, so all of it runs in a network namespace: `python -m tests.bench.homes` is what runs there, and its
 lines of output are the runs.
@@ -14,12 +16,13 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from tests.bench import clusters
 from tests.bench.brokers import usage
-from tests.bench.homes_rows import FORWARDING, LOCAL, OPENMQ, REMOTE
+from tests.bench.homes_rows import FORWARDING, LOCAL, LOCAL_WAITING, OPENMQ, OPENMQ_SYNCED, REMOTE, REMOTE_WAITING, WAITING
 from tests.bench.judging import PURE
 from tests.bench.load_program import LoadProgram, classes, load_of
 from tests.bench.results import Run, figures_of
@@ -31,6 +34,9 @@ from tests.interop.imq.clusters import AS_SHIPPED, CLIENT, Cluster, HomeBrokers,
 
 MODULE = "tests.bench.homes"
 PORT = 7676
+SYNCED_PORT = 7686
+SYNCED = ("imq.persist.file.sync.enabled=true",)
+"""Without this a broker of Open Message Queue answers before what it has stored is on the disk."""
 SIZE = 1024
 MEMBERS = 2
 LIMIT_SECONDS = 1800.0
@@ -55,7 +61,7 @@ def measure(rounds: int, sizes: Sizes, on_run: Callable[[Run], None]) -> None:
     try:
         way = namespace.way_in()
     except namespace.NoNamespace as error:
-        for row in (LOCAL, REMOTE):
+        for row in (LOCAL, LOCAL_WAITING, REMOTE, REMOTE_WAITING):
             on_run(Run(OPENMQ, row, 0, error=f"there is no network namespace: {error}"))
         return
     command = [*way, sys.executable, "-m", MODULE, str(rounds), json.dumps(asdict(sizes))]
@@ -66,7 +72,9 @@ def measure(rounds: int, sizes: Sizes, on_run: Callable[[Run], None]) -> None:
             on_run(Run(**json.loads(line)))
 
 
-def flow(program: LoadProgram, urls: Sequence[str], pids: Sequence[int], sizes: Sizes, login: Mapping[str, str]) -> dict[str, float]:
+def flow(
+    program: LoadProgram, workload: str, urls: Sequence[str], pids: Sequence[int], sizes: Sizes, login: Mapping[str, str]
+) -> dict[str, float]:
     """One producer at the first broker, one consumer at the last one; CPU and memory are those of all."""
     marks: dict[str, list[Any]] = {}
 
@@ -74,7 +82,7 @@ def flow(program: LoadProgram, urls: Sequence[str], pids: Sequence[int], sizes: 
         marks[event] = [usage(pid) for pid in pids]
 
     options = {"size": SIZE, "warm": sizes.warm, "seconds": sizes.seconds, "consumers": 1, "at0": urls[-1], **login}
-    found = load_of(program.run(urls[0], "forward", options, sizes.warm + sizes.seconds + 5, mark))
+    found = load_of(program.run(urls[0], workload, options, sizes.warm + sizes.seconds + 5, mark))
     used = [after.cpu_seconds - before.cpu_seconds for before, after in zip(marks["measuring"], marks["measured"], strict=True)]
     figures = figures_of(found, sum(used), sum(each.resident_mib for each in marks["measured"]))
     figures["source_us"] = used[0] * 1e6 / found.messages
@@ -99,16 +107,17 @@ class Measurement:
             stack.callback(artemis.stop)
             stack.callback(openmq.stop)
             real = RealBrokers(self._folder / OPENMQ, self._places(namespace.REAL), AS_SHIPPED)
+            synced = RealBrokers(self._folder / OPENMQ_SYNCED, self._places(namespace.REAL, SYNCED_PORT), AS_SHIPPED, SYNCED)
             ours = HomeBrokers(self._folder / PURE, self._places(namespace.OURS))
-            for cluster in (real, ours):
+            for cluster in (real, synced, ours):
                 stack.callback(cluster.close)
                 cluster.mend()
             forwarding = stack.enter_context(clusters.running("mqbroker", MEMBERS, self._folder / FORWARDING))
             warming = Sizes(self._sizes.warm_brokers, 1)
             measured: dict[tuple[str, str], Callable[[Sizes], Mapping[str, float]]] = {}
-            for row, first, last in ((LOCAL, 0, 0), (REMOTE, 0, 1)):
-                measured[PURE, row] = lambda sizes, n=(first, last): homes_flow(artemis, ours, n, sizes)  # type: ignore[misc]
-                measured[OPENMQ, row] = lambda sizes, n=(first, last): homes_flow(openmq, real, n, sizes)  # type: ignore[misc]
+            for row, last in ((LOCAL, 0), (LOCAL_WAITING, 0), (REMOTE, 1), (REMOTE_WAITING, 1)):
+                for broker, program, cluster in ((PURE, artemis, ours), (OPENMQ, openmq, real), (OPENMQ_SYNCED, openmq, synced)):
+                    measured[broker, row] = partial(homes_flow, program, cluster, last, row in WAITING)
             measured[FORWARDING, REMOTE] = lambda sizes: forwarding_flow(artemis, forwarding, sizes)
             for (broker, row), act in measured.items():
                 self._note(broker, row, -1, lambda act=act: act(warming))  # type: ignore[misc]
@@ -126,15 +135,16 @@ class Measurement:
             self._on_run(run)
 
     @staticmethod
-    def _places(prefix: str) -> list[str]:
-        return [f"{address}:{PORT}" for address in namespace.addresses(prefix, MEMBERS)]
+    def _places(prefix: str, port: int = PORT) -> list[str]:
+        return [f"{address}:{port}" for address in namespace.addresses(prefix, MEMBERS)]
 
 
-def homes_flow(program: LoadProgram, cluster: Cluster, numbers: tuple[int, int], sizes: Sizes) -> dict[str, float]:
-    """From a broker to a consumer at the same one, or at another."""
-    used = sorted(set(numbers))
-    urls = [cluster.url(number) for number in numbers]
-    return flow(program, urls, [cluster.pid(number) for number in used], sizes, {"user": CLIENT, "password": CLIENT})
+def homes_flow(program: LoadProgram, cluster: Cluster, last: int, waiting: bool, sizes: Sizes) -> dict[str, float]:
+    """From the first broker to a consumer at the broker ``last``; ``waiting``: for the answer to each send and each acknowledgement."""
+    url = cluster.confirming_url if waiting else cluster.url
+    pids = [cluster.pid(number) for number in sorted({0, last})]
+    workload = "forward-waiting" if waiting else "forward"
+    return flow(program, workload, [url(0), url(last)], pids, sizes, {"user": CLIENT, "password": CLIENT})
 
 
 def forwarding_flow(program: LoadProgram, nodes: Nodes, sizes: Sizes) -> dict[str, float]:

@@ -6,11 +6,12 @@ import pytest
 
 from tests.bench import homes
 from tests.bench.homes import QUICK
-from tests.bench.homes_rows import FORWARDING, LOCAL, OPENMQ, REMOTE, homes_table
+from tests.bench.homes_rows import FORWARDING, LOCAL, LOCAL_WAITING, OPENMQ, OPENMQ_SYNCED, REMOTE, REMOTE_WAITING, homes_table
 from tests.bench.report import render
 from tests.bench.results import Results, Run
 from tests.interop.imq import namespace
 
+ROWS = (LOCAL, LOCAL_WAITING, REMOTE, REMOTE_WAITING)
 SETTINGS = {"rounds": 0, "seconds": 0, "warm_load": 0, "warm_broker": 0}
 
 
@@ -21,6 +22,12 @@ def test_ratios_to_the_real_ones_and_to_the_other_cluster() -> None:
     [line] = homes_table(runs)[2:]
     assert "| 9,000 [8,000–10,000] | 2,000 [2,000–2,000] | 4.50 [4.00–5.00] reached | ≥ 4.0 |" in line
     assert "| 20,000 [20,000–20,000] | 0.45 [0.40–0.50] **not reached** | ≥ 0.8 |" in line
+
+
+def test_where_each_answer_is_waited_for_only_the_synced_form_has_a_target() -> None:
+    runs = [Run("mqbroker", LOCAL_WAITING, 0, {"per_second": 3000}), Run(OPENMQ, LOCAL_WAITING, 0, {"per_second": 6000})]
+    [line] = homes_table([*runs, Run(OPENMQ_SYNCED, LOCAL_WAITING, 0, {"per_second": 1000})])[2:]
+    assert line.endswith("each answer waited for, msg/s | 3,000 | 6,000 | 0.50 |  | 1,000 | 3.00 **not reached** | ≥ 4.0 |  |  |  |")
 
 
 def test_the_page_has_the_table_when_something_was_measured() -> None:
@@ -39,4 +46,4 @@ def test_without_a_namespace_each_row_says_why(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(namespace, "way_in", refused)
     runs: list[Run] = []
     homes.measure(1, QUICK, runs.append)
-    assert [(run.row, run.error) for run in runs] == [(row, "there is no network namespace: not allowed") for row in (LOCAL, REMOTE)]
+    assert [(run.row, run.error) for run in runs] == [(row, "there is no network namespace: not allowed") for row in ROWS]

@@ -175,13 +175,14 @@ class HomeBrokers(Cluster):
 
 
 class RealBrokers(Cluster):
-    """Brokers of the distribution."""
+    """Brokers of the distribution, with these ``properties`` (name=value) above those of its files."""
 
     name = "OpenMQ"
 
-    def __init__(self, folder: Path, places: Sequence[str], java: Sequence[str] = QUICK_JAVA) -> None:
+    def __init__(self, folder: Path, places: Sequence[str], java: Sequence[str] = QUICK_JAVA, properties: Sequence[str] = ()) -> None:
         super().__init__(folder, places)
         self._java = java
+        self._properties = [f"-D{each}" for each in properties]
         self._home = distribution()
 
     def _start(self, number: int) -> Process:
@@ -191,7 +192,7 @@ class RealBrokers(Cluster):
         command = ["java", *self._java, "-cp", f"{library / 'imqbroker.jar'}:{library / 'imqutil.jar'}"]
         command += [f"-Dimq.{name}={path}" for name, path in homes.items()]
         (self.folder / "var" / "instances").mkdir(parents=True, exist_ok=True)
-        return ManagedProcess([*command, BROKER_CLASS, *self._options(number), "-tty"], self.folder)
+        return ManagedProcess([*command, BROKER_CLASS, *self._options(number), *self._properties, "-tty"], self.folder)
 
     def url(self, number: int) -> str:
         return f"mq://{self.places[number]}"

@@ -199,6 +199,16 @@ final class Flows {
      * under way keeps the producer from filling the queues between the brokers.
      */
     static void forward(Bench bench) throws Exception {
+        CompletionListener answered = new Failures();
+        forward(bench, (producer, message) -> producer.send(message, answered));
+    }
+
+    /** The same; the producer waits for the answer to each message. */
+    static void forwardWaiting(Bench bench) throws Exception {
+        forward(bench, MessageProducer::send);
+    }
+
+    private static void forward(Bench bench, Sender sender) throws Exception {
         String queue = "bench.forward";
         byte[] body = new byte[bench.option("size")];
         Semaphore open = new Semaphore(FORWARDED_OPEN);
@@ -221,7 +231,6 @@ final class Flows {
         Session session = bench.connect("confirmationWindowSize=1048576&useTopologyForLoadBalancing=false")
                 .createSession(false, Session.AUTO_ACKNOWLEDGE);
         MessageProducer producer = session.createProducer(session.createQueue(queue));
-        CompletionListener answered = new Failures();
         tasks.add(() -> {
             while (!bench.stopping()) {
                 if (!open.tryAcquire(RECEIVE_MS, TimeUnit.MILLISECONDS)) {
@@ -229,11 +238,17 @@ final class Flows {
                 }
                 Message message = bytes(session, body);
                 message.setLongProperty(SENT, System.nanoTime());
-                producer.send(message, answered);
+                sender.send(producer, message);
             }
             return null;
         });
         bench.during(tasks);
+    }
+
+    /** How a message is sent. */
+    @FunctionalInterface
+    private interface Sender {
+        void send(MessageProducer producer, Message message) throws JMSException;
     }
 
     /** Nobody waits for the answers. */

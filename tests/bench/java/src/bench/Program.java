@@ -30,6 +30,7 @@ public final class Program {
             entry("selectors", Flows::selectors),
             entry("request-reply", Flows::requestReply),
             entry("forward", Flows::forward),
+            entry("forward-waiting", Flows::forwardWaiting),
             entry("follow", Following::follow),
             entry("put", Amounts::put),
             entry("drain", Amounts::drain),
