@@ -7,7 +7,9 @@ from contextlib import contextmanager
 from typing import Any
 
 import psycopg
+from psycopg.pq import TransactionStatus
 
+from mqbroker.process.pipeline import Pipeline
 from mqbroker.storage.sql.database import Connection, DatabaseAwayError, DatabaseError, Row
 
 CONNECT_SECONDS = 10
@@ -74,8 +76,8 @@ class PostgresqlDatabase:
                 tcp_user_timeout=self._timeout,
                 autocommit=True,
             )
-        calm = None if self._granted == self._timeout else self._calm
-        return PostgresqlConnection(connection, self.name, self._cut_off, calm)
+            calm = None if self._granted == self._timeout else self._calm
+            return PostgresqlConnection(connection, self.name, self._cut_off, calm)
 
     def _cut_off(self) -> None:
         self._granted = min(2 * self._granted, self._most)
@@ -102,15 +104,15 @@ class PostgresqlConnection:
         self._connection = connection
         self._name = name
         self._cut_off = cut_off
-        self._known: dict[str, str] = {}
+        self._pipeline = Pipeline(connection)
 
     def begin(self) -> None:
-        self.run("BEGIN")
+        self._pipeline.put("BEGIN")
 
     def begin_reading(self) -> None:
-        self.run("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        self._pipeline.put("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
         # Somebody may read the output of a command page by page.
-        self.run("SET LOCAL idle_in_transaction_session_timeout = 0")
+        self._pipeline.put("SET LOCAL idle_in_transaction_session_timeout = 0")
 
     def commit(self) -> None:
         self.run("COMMIT")
@@ -119,22 +121,26 @@ class PostgresqlConnection:
             after_commit(self)
 
     def rollback(self) -> None:
-        try:
-            self._connection.rollback()
-        except psycopg.Error:
-            return
+        self._pipeline.clear()
+        status = self._connection.info.transaction_status
+        if status in (TransactionStatus.INTRANS, TransactionStatus.INERROR):
+            try:
+                self._pipeline.answer("ROLLBACK")
+            except psycopg.Error:
+                return
 
     def rows(self, statement: str, parameters: Sequence[object] = ()) -> list[Row]:
         with self._errors():
-            return self._connection.execute(self._translated(statement), tuple(parameters)).fetchall()
+            return self._pipeline.rows(self._pipeline.answer(statement, parameters))
 
     def run(self, statement: str, parameters: Sequence[object] = ()) -> int:
         with self._errors():
-            return self._connection.execute(self._translated(statement), tuple(parameters)).rowcount
+            return self._pipeline.answer(statement, parameters).command_tuples or 0
 
     def run_many(self, statement: str, parameters: Iterable[Sequence[object]]) -> None:
-        with self._errors(), self._connection.cursor() as cursor:
-            cursor.executemany(self._translated(statement), [tuple(each) for each in parameters])
+        with self._errors():
+            for each in parameters:
+                self._pipeline.put(statement, each)
 
     def close(self) -> None:
         self._connection.close()
@@ -147,14 +153,6 @@ class PostgresqlConnection:
             except psycopg.errors.QueryCanceled:
                 self._cut_off()
                 raise
-
-    def _translated(self, statement: str) -> str:
-        found = self._known.get(statement)
-        if found is None:
-            if len(self._known) > 1000:  # statements with places in them differ each time
-                self._known.clear()
-            found = self._known[statement] = statement.replace("?", "%s")
-        return found
 
 
 @contextmanager

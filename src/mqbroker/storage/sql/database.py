@@ -45,7 +45,10 @@ class Connection(Protocol):
         """Run a statement.  Returns how many rows it has changed."""
 
     def run_many(self, statement: str, parameters: Iterable[Sequence[object]]) -> None:
-        """Run a statement once for each of these parameters."""
+        """Run a statement once for each of these parameters, within a transaction.
+
+        It may go to the database with the next statement that returns something, or with the commit, which then raises its errors.
+        """
 
     def close(self) -> None: ...
 

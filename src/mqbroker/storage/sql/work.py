@@ -113,7 +113,7 @@ class Work:
         for statement in _PHASES[:2]:
             self._run_phase(connection, statement)
         for statement, parameters in self.ordered:
-            connection.run(statement, parameters)
+            connection.run_many(statement, [parameters])
         for statement in _PHASES[2:]:
             self._run_phase(connection, statement)
         for keep in self.keep_bodies:
@@ -121,7 +121,7 @@ class Work:
         if self.bodies:
             connection.run_many(REMOVE_BODY, self.bodies)
         for statement, parameters in self.last:
-            connection.run(statement, parameters)
+            connection.run_many(statement, [parameters])
 
     def _run_phase(self, connection: Connection, statement: str) -> None:
         gathered: Sequence[Parameters] | None = self.phases.get(statement)
