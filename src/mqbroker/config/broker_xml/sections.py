@@ -59,7 +59,9 @@ class _Sections:
         names = {entry.name for entry in fields(DatabaseStoreConfiguration)}
         values = {name: value for name, value in content.values.items() if name in names and value is not None}
         if "url" not in values:
-            return  # the missing element was reported
+            expected = "expected jdbc:sqlite:FILE or jdbc:postgresql://HOST:PORT/DATABASE; the Derby default of Artemis cannot be opened"
+            self._error(content, f"<database-store> lacks <jdbc-connection-url>: {expected}")
+            return
         if "password" in values:
             values["password"] = self._unmask(values["password"], *content.at("password"))
         configuration = self._configuration.database_store = DatabaseStoreConfiguration(**values)

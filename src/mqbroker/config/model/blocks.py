@@ -232,7 +232,7 @@ STORE = Block(
             "database-store",
             "In a database: `jdbc:sqlite:FILE` on this machine, or `jdbc:postgresql://HOST:PORT/DATABASE`.",
             children=(
-                honoured("jdbc-connection-url", kinds.FILLED_TEXT, "Which database.", required=True, field="url"),
+                honoured("jdbc-connection-url", kinds.OPTIONAL_TEXT, "Which database.", required=True, field="url"),
                 honoured("jdbc-user", kinds.FILLED_TEXT, "Its user; not with SQLite.", field="user"),
                 honoured("jdbc-password", kinds.FILLED_TEXT, "The user's password, which may be masked.", field="password"),
                 honoured(

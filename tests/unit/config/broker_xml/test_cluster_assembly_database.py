@@ -34,6 +34,14 @@ class DatabaseTests(ConfigurationTestCase):
         found = self.configured(policy("<shared-store><primary/></shared-store>"))
         self.assertEqual(found.database_store, DatabaseStoreConfiguration(URL, None, None, 20_000, 20_000, 4_000, 250))
 
+    def test_a_store_that_names_no_database(self) -> None:
+        for inside in ("", "<jdbc-connection-url/>", "<jdbc-user>u</jdbc-user>"):
+            self.assert_error(
+                f"<store><database-store>{inside}</database-store></store>",
+                "<database-store> lacks <jdbc-connection-url>: expected jdbc:sqlite:FILE or jdbc:postgresql://",
+                "Derby",
+            )
+
     def test_times_with_which_no_lease_lasts(self) -> None:
         for name in ("lock-expiration", "lock-renew-period"):
             self.assert_error(store(f"<jdbc-{name}>0</jdbc-{name}>"), f"<jdbc-{name}>: '0' is not valid")
