@@ -19,6 +19,11 @@ VENDORS = ("postgresql", "sqlite")
 CLUSTER_ID = "imq.cluster.clusterid"
 BROKER_ID = "imq.brokerid"
 
+NEEDS_BROKER_ID = (
+    f"{BROKER_ID} is missing: other brokers may have their messages in this database, too, each under a name of its own; "
+    "only a file of SQLite in the folder of the instance needs none"
+)
+
 _NAME = re.compile("[A-Za-z0-9_]+")
 
 
@@ -37,6 +42,15 @@ def find_databases(checked: Checked, folder: str, passwords: Passwords, findings
     return _Finder(checked, folder, passwords, findings).find()
 
 
+def may_be_shared(store: DatabaseStoreConfiguration, folder: str) -> bool:
+    """May several instances have this database?  Not if it is a file in the ``folder`` of one."""
+    if store.vendor != "sqlite":
+        return True
+    own = posixpath.normpath(folder)
+    path = posixpath.normpath(posixpath.join(own, store.place.partition("?")[0]))
+    return not path.startswith(f"{own}/")
+
+
 class _Finder:
     def __init__(self, checked: Checked, folder: str, passwords: Passwords, findings: Findings) -> None:
         self._checked = checked
@@ -50,9 +64,8 @@ class _Finder:
         if self._checked[ENHANCED]:
             return self._enhanced(store, broker_id)
         record = self._record(store) if self._checked[PEERS] else None
-        if store is not None and record is not None and store.url == record.database.url and broker_id is None:
-            text = f"{BROKER_ID} is missing: several brokers have their messages in {store.vendor}, each under a name of its own"
-            self._findings.error(*self._checked.place("imq.persist.store"), text)
+        if store is not None and not self._checked.get(BROKER_ID) and may_be_shared(store, self._folder):
+            self._findings.error(*self._checked.place("imq.persist.store"), NEEDS_BROKER_ID)
         return Databases(store, record, broker_id)
 
     def _enhanced(self, store: DatabaseStoreConfiguration | None, broker_id: str | None) -> Databases:
