@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mqbroker.config.imq.checked import Checked
 from mqbroker.config.imq.members import ENHANCED, PEERS
@@ -29,12 +29,16 @@ _NAME = re.compile("[A-Za-z0-9_]+")
 
 @dataclass(frozen=True, slots=True)
 class Databases:
-    """``store`` is None for a store in files, ``record`` for a cluster with a master broker or without a record."""
+    """``store`` is None for a store in files, ``record`` for a cluster with a master broker or without a record.
+
+    ``silence`` is how long the stamp of a member of an enhanced cluster stands still until the member counts as gone, s.
+    """
 
     store: DatabaseStoreConfiguration | None = None
     record: SharedRecord | None = None
     broker_id: str | None = None
     enhanced: bool = False
+    silence: float = 0.0
 
 
 def find_databases(checked: Checked, folder: str, passwords: Passwords, findings: Findings) -> Databases:
@@ -59,6 +63,10 @@ class _Finder:
         self._findings = findings
 
     def find(self) -> Databases:
+        silence = self._checked["imq.cluster.monitor.interval"] * (self._checked["imq.cluster.monitor.threshold"] + 1)
+        return replace(self._find(), silence=float(silence))
+
+    def _find(self) -> Databases:
         broker_id = self._name(BROKER_ID, "a name that no other broker of the database has")
         store = self._database(STORE_DATABASE, self._own_file) if self._checked["imq.persist.store"] == "JDBC" else None
         if self._checked[ENHANCED]:
