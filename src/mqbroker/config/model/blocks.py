@@ -214,8 +214,8 @@ BROKER_PLUGINS = Block(
     ),
 )
 
-JDBC_TABLES = ("message", "bindings", "large-message", "page-store", "node-manager-store")
-OWN_TABLES = "the tables of mqbroker have names of their own, and those of Artemis are left alone"
+OTHER_TABLES = ("bindings", "large-message", "page-store", "node-manager-store")
+OWN_TABLES = "the tables of mqbroker have names of their own; message-table-name tells brokers apart"
 
 
 def _data_source(name: str) -> Block:
@@ -239,7 +239,13 @@ STORE = Block(
                     "jdbc-network-timeout", kinds.integer(1, kinds.INT_MAX), "How long a statement may take, ms.", field="network_timeout"
                 ),
                 quiet("jdbc-driver-class-name", kinds.TEXT, "A Java class.", "the URL says which database it is"),
-                *(quiet(f"{name}-table-name", kinds.TEXT, "A table of Artemis.", OWN_TABLES) for name in JDBC_TABLES),
+                honoured(
+                    "message-table-name",
+                    kinds.OPTIONAL_TEXT,
+                    "Brokers that give different names have data, and locks, of their own in one database, in the same tables of mqbroker.",
+                    field="message_table",
+                ),
+                *(quiet(f"{name}-table-name", kinds.TEXT, "A table of Artemis.", OWN_TABLES) for name in OTHER_TABLES),
                 honoured(
                     "jdbc-lock-expiration",
                     kinds.integer(1),

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 _URL = re.compile(r"jdbc:(\w+):(.*)", re.DOTALL)
+MESSAGE_TABLE = "MESSAGES"
+"""The name in Artemis unless another one is given."""
 EXPECTED = "expected jdbc:sqlite:FILE or jdbc:postgresql://HOST:PORT/DATABASE"
 
 
@@ -17,7 +19,7 @@ class DatabaseStoreConfiguration:
     ``network_timeout`` is how long a statement may take until the database counts as away, ``idle_timeout`` how long nothing may happen in
     a transaction until the database ends it (None = as long).  The others are for brokers that share the
     store: a lease lasts for ``lock_expiration`` and is renewed every ``lock_renew_period``; the log notes clocks that differ by more than
-    ``allowed_time_diff``.  All are ms.
+    ``allowed_time_diff``.  All are ms.  ``message_table`` is Artemis's name of a table.
     """
 
     url: str
@@ -28,6 +30,16 @@ class DatabaseStoreConfiguration:
     lock_renew_period: int = 4_000
     allowed_time_diff: int = 250
     idle_timeout: int | None = None
+    message_table: str = MESSAGE_TABLE
+
+    @property
+    def broker(self) -> str:
+        """What tells the brokers with this database apart, beside their ids: '' or that they name another table, as in SQL in any case.
+
+        A broker id has no blank, so none is the same.
+        """
+        name = self.message_table.upper()
+        return "" if name == MESSAGE_TABLE else f"table {name}"
 
     @property
     def vendor(self) -> str:

@@ -54,6 +54,8 @@ def others(database: Database, connection: Connection, broker: str, cluster: str
 def _named(broker: str, cluster: str | None) -> str:
     if not broker:
         return "a broker without an id"
+    if " " in broker:
+        return f"a broker that is told apart by its {broker}"
     return f"the broker {broker}" if cluster is None else f"the broker {broker} of the cluster {cluster}"
 
 

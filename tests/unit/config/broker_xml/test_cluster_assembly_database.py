@@ -30,6 +30,15 @@ class DatabaseTests(ConfigurationTestCase):
         self.assertEqual(found.shared_store, SharedStoreConfiguration(True))
         self.assertEqual(found.database_store, DatabaseStoreConfiguration(URL, None, None, 5, 9, 8, 6))
 
+    def test_the_table_of_the_messages_tells_brokers_apart(self) -> None:
+        for more, expected in (
+            ("", ""),
+            ("<message-table-name>MESSAGES</message-table-name>", ""),
+            ("<message-table-name/><bindings-table-name>B</bindings-table-name>", ""),
+            ("<message-table-name>ORDERS</message-table-name>", "table ORDERS"),
+        ):
+            self.assertEqual(self.configured(store(more)).broker_of_store, expected)
+
     def test_defaults(self) -> None:
         found = self.configured(policy("<shared-store><primary/></shared-store>"))
         self.assertEqual(found.database_store, DatabaseStoreConfiguration(URL, None, None, 20_000, 20_000, 4_000, 250))

@@ -24,5 +24,9 @@ class UrlTests(TestCase):
             with self.subTest(url=url):
                 self.assertRegex(DatabaseStoreConfiguration(url).problem() or "", expected)
 
+    def test_brokers_are_told_apart_by_the_table_of_their_messages(self) -> None:
+        for name, expected in (("MESSAGES", ""), ("messages", ""), ("Orders_Messages", "table ORDERS_MESSAGES")):
+            self.assertEqual(DatabaseStoreConfiguration("jdbc:sqlite:x", message_table=name).broker, expected)
+
     def test_a_password_is_not_shown(self) -> None:
         self.assertNotIn("secret", repr(DatabaseStoreConfiguration("jdbc:postgresql://h/mq", "u", "secret")))

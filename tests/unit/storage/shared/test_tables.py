@@ -58,13 +58,14 @@ class TableTests(SynchronousTestCase):
         self.assertEqual(others("b1", "c"), [])
         self.assertEqual(others("x", "d"), ["the broker b1 of the cluster c", "the broker b2 of the cluster c"])
         self.assertEqual(others("b1", None), ["the broker b2 of the cluster c"])
-        for number, broker in enumerate(("", "b3")):
+        for number, broker in enumerate(("", "b3", "table T")):
             session.take(self.connection, f"another{number}", "process", broker)
         self.connection.run(schema.table("INSERT INTO {cluster} (cluster, generation, last, floor, holder) VALUES ('d', 'g', 1, 0, '')"))
         self.connection.run(schema.table(f"UPDATE {{lease}} SET holder = 'h', expires = {self.database.now} + 9000 WHERE name = 'primary'"))
         expected = [
             "a broker without an id",
             "the broker b3",
+            "a broker that is told apart by its table T",
             "the change record of the cluster d",
             "a broker of a pair that runs (lease primary)",
         ]
