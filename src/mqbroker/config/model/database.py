@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from urllib.parse import urlsplit
+
+from mqbroker.config.model.postgresql_url import libpq_place
 
 _URL = re.compile(r"jdbc:(\w+):(.*)", re.DOTALL)
 MESSAGE_TABLE = "MESSAGES"
@@ -53,6 +54,16 @@ class DatabaseStoreConfiguration:
         found = _URL.fullmatch(self.url.strip())
         return "" if found is None else found[2]
 
+    @property
+    def libpq(self) -> dict[str, str]:
+        """The place of a PostgreSQL database, with user and password where they are known, as libpq names them.
+
+        Raises ValueError for a URL with a :meth:`problem`.
+        """
+        found = libpq_place(self.place)
+        known = (("user", self.user), ("password", self.password))
+        return found | {name: value for name, value in known if value}
+
     def lease_problem(self) -> str | None:
         """Why no lease can last; None when it can."""
         if self.lock_renew_period < self.lock_expiration:
@@ -66,7 +77,11 @@ class DatabaseStoreConfiguration:
                 name = self.place.partition("?")[0]
                 return None if name and name != ":memory:" else "jdbc:sqlite: needs the name of a file; in memory nothing would be kept"
             case "postgresql":
-                return None if urlsplit(f"postgresql:{self.place}").path.strip("/") else f"the database is missing; {EXPECTED}"
+                try:
+                    libpq_place(self.place)
+                except ValueError as error:
+                    return f"{error}; {EXPECTED}"
+                return None
             case "derby":
                 return "a Derby database cannot be opened; write jdbc:sqlite:data/mqbroker.db for one in a file"
             case "":

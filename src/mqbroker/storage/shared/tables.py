@@ -40,7 +40,7 @@ def others(database: Database, connection: Connection, broker: str, cluster: str
 
     That are data of brokers, members and change records of other clusters, and leases that last.
     """
-    clusters = dict(connection.rows(table("SELECT broker, cluster FROM {broker}")))
+    clusters: dict[str, str] = dict(connection.rows(table("SELECT broker, cluster FROM {broker}")))
     with_data = {str(name) for (name,) in connection.rows(table("SELECT DISTINCT broker FROM {session}"))}
     names = sorted(with_data | set(clusters))
     found = [_named(name, clusters.get(name)) for name in names if name != broker and (cluster is None or clusters.get(name) != cluster)]
