@@ -41,9 +41,14 @@ class Databases:
     silence: float = 0.0
 
 
-def find_databases(checked: Checked, folder: str, passwords: Passwords, findings: Findings) -> Databases:
-    """Read the databases of an instance in ``folder``, which a file of SQLite may be relative to; errors go to ``findings``."""
-    return _Finder(checked, folder, passwords, findings).find()
+def find_databases(
+    checked: Checked, folder: str, passwords: Passwords, findings: Findings, user: str | None = None, password: str | None = None
+) -> Databases:
+    """Read the databases of an instance in ``folder``, which a file of SQLite may be relative to; errors go to ``findings``.
+
+    ``user`` and ``password`` count in the place of those that the properties give.
+    """
+    return _Finder(checked, folder, passwords, findings, user, password).find()
 
 
 def may_be_shared(store: DatabaseStoreConfiguration, folder: str) -> bool:
@@ -56,11 +61,15 @@ def may_be_shared(store: DatabaseStoreConfiguration, folder: str) -> bool:
 
 
 class _Finder:
-    def __init__(self, checked: Checked, folder: str, passwords: Passwords, findings: Findings) -> None:
+    def __init__(
+        self, checked: Checked, folder: str, passwords: Passwords, findings: Findings, user: str | None, password: str | None
+    ) -> None:
         self._checked = checked
         self._folder = folder
         self._passwords = passwords
         self._findings = findings
+        self._user = user
+        self._password = password
 
     def find(self) -> Databases:
         silence = self._checked["imq.cluster.monitor.interval"] * (self._checked["imq.cluster.monitor.threshold"] + 1)
@@ -138,8 +147,9 @@ class _Finder:
         if url is None:
             self._findings.error(*self._checked.place(f"{prefix}.dbVendor"), f"{name} is missing: expected jdbc:{vendor}:…")
             return None
-        user = self._checked.get(f"{begin}.user") or self._checked.get(f"{begin}.property.user")
-        password = self._passwords.get(f"{begin}.password") or self._passwords.get(f"{begin}.property.password")
+        user = self._user or self._checked.get(f"{begin}.user") or self._checked.get(f"{begin}.property.user")
+        names = f"{begin}.password", f"{begin}.property.password"
+        password = self._password or next(filter(None, map(self._passwords.get, names)), None)
         if self._checked.get(f"{begin}.needpassword") and password is None:
             text = f"{begin}.needpassword=true: expected {begin}.password, also in the passfile: nobody is asked for it"
             self._findings.error(*self._checked.place(f"{begin}.needpassword"), text)
