@@ -216,8 +216,6 @@ class HonestyTests(ConfigurationTestCase):
 
     def test_other_refused_things(self) -> None:
         for core in (
-            "<store><database-store><jdbc-connection-url>jdbc:sqlite:x</jdbc-connection-url>"
-            "<data-source-class-name>a.B</data-source-class-name></database-store></store>",
             "<journal-retention-directory>data/retention</journal-retention-directory>",
             "<remoting-incoming-interceptors><class-name>a.B</class-name></remoting-incoming-interceptors>",
             '<broker-plugins><broker-plugin class-name="a.B"/></broker-plugins>',

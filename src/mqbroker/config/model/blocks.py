@@ -218,9 +218,20 @@ OTHER_TABLES = ("bindings", "large-message", "page-store", "node-manager-store")
 OWN_TABLES = "the tables of mqbroker have names of their own; message-table-name tells brokers apart"
 
 
-def _data_source(name: str) -> Block:
-    reason = "Java classes cannot be loaded: write jdbc-connection-url, jdbc-user and jdbc-password"
-    return refused_block(name, "A Java data source.", reason, "data-source-property @key @value")
+DATA_SOURCE_PROPERTIES = Block(
+    "data-source-properties",
+    "Another way to write three elements.",
+    children=(
+        Block(
+            "data-source-property",
+            "`url`, `username` and `password` stand for jdbc-connection-url, jdbc-user, jdbc-password; others are warned of.",
+            attributes=PROPERTY.attributes,
+            repeated=True,
+        ),
+    ),
+)
+DATA_SOURCE = {"url": ("url", "jdbc-connection-url"), "username": ("user", "jdbc-user"), "password": ("password", "jdbc-password")}
+"""The properties of a data source that count: the field, and the element that means the same."""
 
 
 STORE = Block(
@@ -266,7 +277,15 @@ STORE = Block(
                 ),
                 quiet("jdbc-journal-sync-period", kinds.LONG, "Gathers writes.", "what gathers while a transaction runs is the next one"),
                 quiet("jdbc-max-page-size-bytes", kinds.TEXT, "Limits pages.", "pages are read message by message"),
-                *(_data_source(name) for name in ("data-source-class-name", "data-source-properties")),
+                warned("data-source-class-name", kinds.TEXT, "A Java data source.", "Java classes cannot be loaded", ()),
+                DATA_SOURCE_PROPERTIES,
+                warned(
+                    "jdbc-lock-acquisition-timeout",
+                    kinds.LONG,
+                    "How long a broker of a pair waits, ms.",
+                    "write journal-lock-acquisition-timeout, beside store",
+                    (-1,),
+                ),
             ),
         ),
     ),

@@ -39,6 +39,25 @@ class DatabaseTests(ConfigurationTestCase):
         ):
             self.assertEqual(self.configured(store(more)).broker_of_store, expected)
 
+    def test_a_data_source_names_the_database(self) -> None:
+        def source(more: str = "") -> str:
+            listed = (("url", URL), ("username", "u"), ("password", "p"), ("maxTotal", "9"))
+            inside = "".join(f'<data-source-property key="{key}" value="{value}"/>' for key, value in listed)
+            named = "<data-source-class-name>a.B</data-source-class-name>"
+            return f"<store><database-store>{named}<data-source-properties>{inside}</data-source-properties>{more}</database-store></store>"
+
+        self.assertEqual(self.load(source()).configuration.database_store, DatabaseStoreConfiguration(URL, "u", "p"))
+        class_name, other = self.warnings(source())
+        self.assertIn("<data-source-class-name> (a.B) has no effect", class_name)
+        self.assertIn("<data-source-property key=maxTotal> has no effect", other)
+        url = f"<jdbc-connection-url>{URL}</jdbc-connection-url>"
+        self.assert_error(source(url), "<data-source-property key=url> and <jdbc-connection-url> say the same: expected one of them")
+
+    def test_how_long_a_backup_waits_is_not_said_in_the_store(self) -> None:
+        more = "<jdbc-lock-acquisition-timeout>9</jdbc-lock-acquisition-timeout>"
+        self.assert_warning(store(more), "<jdbc-lock-acquisition-timeout> (9) has no effect: write journal-lock-acquisition-timeout")
+        self.configured(store(more.replace("9", "-1")))
+
     def test_defaults(self) -> None:
         found = self.configured(policy("<shared-store><primary/></shared-store>"))
         self.assertEqual(found.database_store, DatabaseStoreConfiguration(URL, None, None, 20_000, 20_000, 4_000, 250))
