@@ -39,6 +39,8 @@ class Databases:
     broker_id: str | None = None
     enhanced: bool = False
     silence: float = 0.0
+    prefix: str = STORE_DATABASE
+    """Of the properties of the store's database."""
 
 
 def find_databases(
@@ -73,7 +75,8 @@ class _Finder:
 
     def find(self) -> Databases:
         silence = self._checked["imq.cluster.monitor.interval"] * (self._checked["imq.cluster.monitor.threshold"] + 1)
-        return replace(self._find(), silence=float(silence))
+        prefix = self._begin(STORE_DATABASE, self._checked.get(f"{STORE_DATABASE}.dbVendor", "").lower())
+        return replace(self._find(), silence=float(silence), prefix=prefix)
 
     def _find(self) -> Databases:
         broker_id = self._name(BROKER_ID, "a name that no other broker of the database has")
@@ -142,7 +145,7 @@ class _Finder:
         vendor = self._vendor(prefix)
         if vendor is None:
             return None
-        begin = f"{prefix}.{vendor}" if self._checked.get(f"{prefix}.dbVendor") else prefix
+        begin = self._begin(prefix, vendor)
         name, url = self._url(begin, vendor)
         if url is None:
             self._findings.error(*self._checked.place(f"{prefix}.dbVendor"), f"{name} is missing: expected jdbc:{vendor}:…")
@@ -162,6 +165,10 @@ class _Finder:
             path = file_of(name, found.place.partition("?")[0])
             return None if path is None else DatabaseStoreConfiguration(f"jdbc:sqlite:{path}")
         return found
+
+    def _begin(self, prefix: str, vendor: str) -> str:
+        """What the names of a database begin with: the old ones have no vendor."""
+        return f"{prefix}.{vendor}" if self._checked.get(f"{prefix}.dbVendor") else prefix
 
     def _vendor(self, prefix: str) -> str | None:
         """The database, by its name or, in the old spelling, by the URL."""
