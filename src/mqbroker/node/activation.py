@@ -227,4 +227,4 @@ def _make_place_factory(configuration: Configuration, hands_over: bool, outside:
     assert outside.make_beat is not None
     parts = LeaseParts(outside.database, outside.clock, outside.entropy, outside.make_beat, outside.lock, outside.call)
     terms = LeaseTerms(store.lock_expiration / 1000, store.lock_renew_period / 1000)
-    return lambda file_system, directory, lost: SharedPlace(RowLocks(parts, terms, store.allowed_time_diff, lost), hands_over)
+    return lambda file_system, directory, lost: SharedPlace(RowLocks(parts, terms, store.allowed_time_diff, lost, store.broker), hands_over)

@@ -51,8 +51,7 @@ def _database_store(
     own = OwnFolder(parts.file_system, folders.node_directory)
     claim = own if shared is None else WithOwnFolder(shared, own)
     bodies = folders.large_messages_directory
-    home = settings.configuration.home_cluster
-    broker_id = "" if home is None else home.broker_id or ""
+    home, broker_id = settings.configuration.home_cluster, settings.configuration.broker_of_store
     if home is not None and home.enhanced is not None:
         from mqbroker.node.enhanced import EnhancedActivation
 

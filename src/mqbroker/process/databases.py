@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import parse_qsl, urlsplit
 
 from mqbroker.process.mounts import file_system_kind
 
@@ -13,7 +12,6 @@ if TYPE_CHECKING:
     from mqbroker.storage.sql.database import Database
 
 _NETWORK_FILE_SYSTEMS = ("nfs", "nfs4", "cifs", "smb3", "9p", "fuse.sshfs", "glusterfs", "ceph", "lustre")
-_TLS = ("sslmode", "sslrootcert", "sslcert", "sslkey")
 
 
 def make_database(configuration: DatabaseStoreConfiguration, base: Path, mounts: str, patient: bool = True) -> Database:
@@ -43,10 +41,7 @@ def _postgresql(configuration: DatabaseStoreConfiguration, patient: bool) -> Dat
         from mqbroker.process.postgresql import PATIENCE, PostgresqlDatabase
     except ImportError as error:
         raise ValueError(f"PostgreSQL needs its driver: pip install mqbroker[postgresql] ({error})") from error
-    parts = urlsplit(f"postgresql:{configuration.place}")
-    given = dict(parse_qsl(parts.query))
-    place = {"host": parts.hostname or "localhost", "port": str(parts.port or 5432), "dbname": parts.path.strip("/")}
-    options = {name: value for name, value in given.items() if name in _TLS}
-    user, password = configuration.user or given.get("user"), configuration.password or given.get("password")
+    place = configuration.libpq
+    user, password = place.pop("user", None), place.pop("password", None)
     timeout, patience = configuration.network_timeout, PATIENCE if patient else 1
-    return PostgresqlDatabase({**place, **options}, user, password, timeout, configuration.idle_timeout, patience)
+    return PostgresqlDatabase(place, user, password, timeout, configuration.idle_timeout, patience)

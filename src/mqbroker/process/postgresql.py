@@ -29,10 +29,11 @@ _AWAY = (
 class PostgresqlDatabase:
     """See :class:`mqbroker.storage.sql.database.Database`.
 
-    ``place`` has host, port, dbname and TLS as libpq names them; ``timeout`` is how long a statement may take, and how long the network may
-    lose everything, ms.  A transaction in which nothing happens for ``idle`` ms (None = as long) is ended by the server: a broker that
-    stands still in the middle of one holds up nobody for ever.  A statement that was cut off gets twice the time when it is tried again,
-    until a transaction has been committed, and at most ``patience`` times the limit: it may need that.
+    ``place`` has host, port, dbname and more, such as TLS and ``options``, as libpq names them, with commas between several hosts and their
+    ports; ``connect_timeout`` in it shortens the wait for a connection.  ``timeout`` is how long a statement may take, and how long the
+    network may lose everything, ms.  A transaction in which nothing happens for ``idle`` ms (None = as long) is ended by the server: a
+    broker that stands still in the middle of one holds up nobody for ever.  A statement that was cut off gets twice the time when it is
+    tried again, until a transaction has been committed, and at most ``patience`` times the limit: it may need that.
     """
 
     binary = "BYTEA"
@@ -52,15 +53,20 @@ class PostgresqlDatabase:
         idle: int | None = None,
         patience: int = PATIENCE,
     ) -> None:
-        self.name = f"postgresql://{place['host']}:{place['port']}/{place['dbname']}"
+        hosts = zip(place["host"].split(","), place["port"].split(","), strict=True)
+        self.name = f"postgresql://{','.join(f'{host}:{port}' for host, port in hosts)}/{place['dbname']}"
         self._place = dict(place)
+        options = self._place.pop("options", "")
+        # libpq makes 2 of 1
+        given = int(self._place.pop("connect_timeout", CONNECT_SECONDS))
+        self._connect_timeout = max(2, min(given, CONNECT_SECONDS, -(-timeout // 1000)))
         self._user = user
         self._password = password
         self._timeout = timeout
         self._granted = timeout
         self._most = patience * timeout
         # A plan that was made while a table was empty would read all of it, and is kept when the table has grown.
-        self._options = f"-c idle_in_transaction_session_timeout={idle or timeout} -c enable_seqscan=off"
+        self._options = f"{options} -c idle_in_transaction_session_timeout={idle or timeout} -c enable_seqscan=off".strip()
 
     def connect(self) -> Connection:
         with _errors(self.name):
@@ -69,7 +75,7 @@ class PostgresqlDatabase:
                 user=self._user,
                 password=self._password,
                 options=f"{self._options} -c statement_timeout={self._granted}",
-                connect_timeout=max(2, min(CONNECT_SECONDS, -(-self._timeout // 1000))),  # libpq makes 2 of 1
+                connect_timeout=self._connect_timeout,
                 keepalives_idle=10,
                 keepalives_interval=5,
                 keepalives_count=3,

@@ -216,7 +216,6 @@ class HonestyTests(ConfigurationTestCase):
 
     def test_other_refused_things(self) -> None:
         for core in (
-            "<store><database-store><data-source-class-name>a.B</data-source-class-name></database-store></store>",
             "<journal-retention-directory>data/retention</journal-retention-directory>",
             "<remoting-incoming-interceptors><class-name>a.B</class-name></remoting-incoming-interceptors>",
             '<broker-plugins><broker-plugin class-name="a.B"/></broker-plugins>',

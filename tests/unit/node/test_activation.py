@@ -66,10 +66,11 @@ class ActivationTests(SynchronousTestCase):
             database=database,
             make_beat=lambda: ClockBeat(FakeClock()),
         )
-        store = DatabaseStoreConfiguration("jdbc:sqlite:x.db")
+        store = DatabaseStoreConfiguration("jdbc:sqlite:x.db", message_table="T")
         activation: Any = make_activation(Configuration(shared_store=SharedStoreConfiguration(False), database_store=store), outside)
         place = activation.claim(None, "", None)
         self.assertIsInstance(place._locks, RowLocks)
+        self.assertEqual(place._locks._broker, "table T")
         folder = made(shared_store=SharedStoreConfiguration(False)).claim(SimulatedDisk(random.Random(1)), "/", None)
         self.assertIsInstance(folder._locks, FolderLocks)
 

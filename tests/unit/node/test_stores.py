@@ -18,6 +18,7 @@ from mqbroker.node.parts import StartError
 from mqbroker.node.stores import make_store
 from mqbroker.process.sqlite import SqliteDatabase
 from mqbroker.storage.sql.connections import LOOK_PAUSE
+from mqbroker.storage.sql.schema import table
 from mqbroker.storage.sql.sqlstore import PAUSE
 from tests.support.clock import FakeClock
 from tests.support.disk import SimulatedDisk
@@ -104,6 +105,22 @@ class DatabaseTests(LifeCase):
 
 
 class DatabaseStoreTests(unittest.TestCase):
+    def test_brokers_with_tables_of_their_own_have_data_of_their_own(self) -> None:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        database = SqliteDatabase(str(Path(folder.name) / "mq.db"))
+        for name in ("MESSAGES", "ORDERS"):
+            store = DatabaseStoreConfiguration("jdbc:sqlite:mq.db", message_table=name)
+            settings = BrokerSettings(Configuration(database_store=store), Path("/"))
+            parts = make_parts(FakeClock(), SimulatedDisk(random.Random(len(name))), database=database)
+            made = make_store(settings, parts, SimulatedDiskWriter, lambda reason: None)
+            self.addCleanup(made.close)
+            made.open()
+            made.load()
+        connection = database.connect()
+        self.addCleanup(connection.close)
+        self.assertEqual(connection.rows(table("SELECT broker FROM {session} ORDER BY broker")), [("",), ("table ORDERS",)])
+
     def test_the_local_folder_outlives_a_loss_of_power(self) -> None:
         """Its node id tells this process from a stranger that has the same place in a cluster."""
         store = DatabaseStoreConfiguration("jdbc:sqlite:/the.db")

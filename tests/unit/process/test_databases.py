@@ -43,6 +43,18 @@ class DatabaseTests(TestCase):
         assert isinstance(plain, PostgresqlDatabase)
         self.assertEqual(plain.name, "postgresql://localhost:5432/mq")
 
+    def test_postgresql_on_several_hosts(self) -> None:
+        from mqbroker.process.postgresql import PostgresqlDatabase
+
+        url = "jdbc:postgresql://h1:5432,h2:5433/mq?targetServerType=primary&currentSchema=own&connectTimeout=3&ApplicationName=b"
+        database = self.make(url)
+        assert isinstance(database, PostgresqlDatabase)
+        self.assertEqual(database.name, "postgresql://h1:5432,h2:5433/mq")
+        expected = {"host": "h1,h2", "port": "5432,5433", "dbname": "mq", "target_session_attrs": "read-write", "application_name": "b"}
+        self.assertEqual(database._place, expected)
+        self.assertEqual(database._connect_timeout, 3)
+        self.assertTrue(database._options.startswith("-c search_path=own -c idle_in_transaction_session_timeout="))
+
     def test_sqlite_on_a_network_file_system(self) -> None:
         with self.assertRaisesRegex(ValueError, "lies on nfs4.*PostgreSQL"):
             self.make("jdbc:sqlite:data/one.db", f"server:/x {self.base} nfs4 rw 0 0\n")

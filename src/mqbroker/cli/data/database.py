@@ -24,7 +24,7 @@ _FOLDERS = ("data", "journal", "bindings", "large_messages", "paging")
 class DataBase:
     """A database, and the folder of the locks of the instance that it belongs to; None where only the database was named.
 
-    ``broker_id`` is that of the instance, '' where it has none.
+    ``broker_id`` is what its sessions have as their broker, '' where it has no id.
     """
 
     database: Database
@@ -48,8 +48,8 @@ def chosen_database(options: dict[str, Any]) -> DataBase | None:
         base = Path().absolute() if instance is None else instance.absolute()
         configuration = read_configuration(broker, None if instance is None else base)
         if configuration.database_store is not None:
-            lock, home = configuration.node_manager_lock_directory or configuration.journal_directory, configuration.home_cluster
-            return DataBase(_make(configuration.database_store, base), Path(lock), "" if home is None else home.broker_id or "")
+            lock = configuration.node_manager_lock_directory or configuration.journal_directory
+            return DataBase(_make(configuration.database_store, base), Path(lock), configuration.broker_of_store)
     if options["jdbc"]:
         raise BadUsage("--jdbc needs --jdbc-connection-url, or a broker.xml with a database-store")
     return None

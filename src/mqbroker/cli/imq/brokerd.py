@@ -7,7 +7,7 @@ import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,6 +15,9 @@ from mqbroker.cli.options import without_effect
 from mqbroker.cli.start.create import write_instance
 from mqbroker.cli.status import BadUsage, CommandError
 from mqbroker.config.imq.files import PROPERTIES_FILE
+
+if TYPE_CHECKING:
+    from mqbroker.cli.imq.dbmgr import DatabaseTarget
 
 DEFAULT_NAME = "imqbroker"
 RESETS = ("store", "messages", "durables", "props")
@@ -31,8 +34,6 @@ _JAVA_VALUES = (
     "-threads",
     "-metrics",
     "-loglevel",
-    "-dbuser",
-    "-dbpassword",
     "-ldappassword",
 )
 
@@ -66,6 +67,8 @@ _JAVA_VALUES = (
 @click.option("-force", "-f", "force", is_flag=True, help="With -remove: do not ask.")
 @click.option("-password", "password", help="Password of the key store: imq.keystore.password.")
 @click.option("-passfile", "passfile", type=click.Path(path_type=Path), help="File with passwords: imq.passfile.name.")
+@click.option("-dbuser", "dbuser", help="User of the database of the messages, in the place of the property's.")
+@click.option("-dbpassword", "dbpassword", help="Password of that user, in the place of the property's.")
 @click.option("-version", "-v", "version", is_flag=True, help="Print the version and end.")
 @without_effect(*_JAVA_FLAGS, values=_JAVA_VALUES)
 def brokerd(name: str, varhome: Path | None, **options: Any) -> None:
@@ -91,7 +94,7 @@ def brokerd(name: str, varhome: Path | None, **options: Any) -> None:
         else:
             _reset(folder, what)
     _check_record_files(options["backup"], options["restore"])
-    arguments = ["--instance", str(folder), *daemon_arguments(options)]
+    arguments = ["--instance", str(folder), *daemon_arguments(options), *_database_arguments(name, varhome, options)]
     sys.stdout.flush()
     # The process becomes the broker: the starting program keeps the process id, and no memory of the command line is left.
     os.execv(sys.executable, [sys.executable, "-m", "mqbroker.cli.daemon", *arguments])
@@ -159,11 +162,28 @@ def _create(folder: Path) -> None:
     click.echo("Its users are admin and guest, whose passwords are their names: change them with `mqbroker user reset`")
 
 
-def _reset_database(name: str, varhome: Path | None, options: dict[str, Any]) -> bool:
-    """Forget the messages of an instance that keeps them in a database; false for a member of an enhanced cluster, whose data stay."""
+def _database_arguments(name: str, varhome: Path | None, options: dict[str, Any]) -> list[str]:
+    """User and password of the database, as the properties of its vendor."""
+    given = [(key, options[f"db{key}"]) for key in ("user", "password") if options[f"db{key}"] is not None]
+    if not given:
+        return []
+    databases = _target(name, varhome, options).databases()
+    if databases.store is None:
+        click.echo("-dbuser and -dbpassword have no effect: the messages are not in a database", err=True)
+        return []
+    return [word for key, value in given for word in ("--imq-option", f"{databases.prefix}.{key}={value}")]
+
+
+def _target(name: str, varhome: Path | None, options: dict[str, Any]) -> DatabaseTarget:
     from mqbroker.cli.imq.dbmgr import DatabaseTarget
 
-    target = DatabaseTarget(name, varhome, options["libhome"], options["definitions"], options["passfile"], None, None)
+    known = options["definitions"], options["passfile"], options["dbuser"], options["dbpassword"]
+    return DatabaseTarget(name, varhome, options["libhome"], *known)
+
+
+def _reset_database(name: str, varhome: Path | None, options: dict[str, Any]) -> bool:
+    """Forget the messages of an instance that keeps them in a database; false for a member of an enhanced cluster, whose data stay."""
+    target = _target(name, varhome, options)
     databases = target.databases()
     if databases.store is None or databases.enhanced:
         return not databases.enhanced

@@ -11,7 +11,7 @@ import posixpath
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
@@ -77,7 +77,7 @@ class DatabaseTarget:
         findings = Findings()
         checked = read_imq_properties(folder, start, read_file, findings)
         passwords = Passwords(checked, posixpath.join(folder, "etc"), read_file, findings)
-        found = None if findings.errors else find_databases(checked, folder, passwords, findings)
+        found = None if findings.errors else find_databases(checked, folder, passwords, findings, self.user, self.password)
         if found is None or findings.errors:
             raise CommandError("\n".join(map(str, findings.errors)))
         return found
@@ -89,9 +89,8 @@ class DatabaseTarget:
         from mqbroker.process.mounts import read_mounts
         from mqbroker.storage.sql.database import DatabaseAwayError, DatabaseError
 
-        named = replace(configuration, user=self.user or configuration.user, password=self.password or configuration.password)
         try:
-            database = make_database(named, Path.cwd(), read_mounts())
+            database = make_database(configuration, Path.cwd(), read_mounts())
             connection = database.connect()
             try:
                 yield database, connection

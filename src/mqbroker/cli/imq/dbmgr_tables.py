@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import base64
 import json
+import math
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,29 +19,84 @@ from mqbroker.cli.imq.tables import properties, table
 from mqbroker.cli.status import CommandError
 
 if TYPE_CHECKING:
+    from mqbroker.config.imq.databases import Databases
     from mqbroker.storage.sql.database import Connection, Database
 
 _DIRECTORY = click.option("-dir", "directory", required=True, type=click.Path(path_type=Path), help="The folder of the backup.")
 _NUMBER = click.option("-n", "broker", required=True, help="The id of the broker (imq.brokerid).")
 
 
+_FORCE = click.option("-f", "force", is_flag=True, help="Also where the database has data of other brokers or clusters.")
+_LOOK_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Store:
+    """The database of the messages of an instance, as its properties name it."""
+
+    databases: Databases
+    database: Database
+    connection: Connection
+
+    @property
+    def broker(self) -> str:
+        """The id of the instance, '' without one."""
+        return self.databases.broker_id or ""
+
+    def check_stopped(self) -> None:
+        """Raises CommandError for a database that brokers of enhanced clusters use now: their stamps go on."""
+        from mqbroker.storage.shared.tables import running
+
+        before, limit = running(self.connection), self.databases.silence
+        if not before:
+            return
+        click.echo(f"Waiting {limit:g} s for a sign of life of {', '.join(before)}", err=True)
+        for _ in range(math.ceil(limit / _LOOK_SECONDS)):
+            time.sleep(_LOOK_SECONDS)
+            names = [name for name, stamp in running(self.connection).items() if before.get(name) != stamp]
+            if names:
+                raise CommandError(f"Brokers run on this database: {', '.join(names)}. Expected that all are shut down")
+
+    def check_alone(self, force: bool) -> None:
+        """Raises CommandError for a database with data of others, unless ``force``."""
+        from mqbroker.storage.shared.tables import others
+
+        record = self.databases.record
+        cluster = record.cluster if record is not None and self.databases.enhanced else None
+        found = [] if force else others(self.database, self.connection, self.broker, cluster)
+        if found:
+            raise CommandError(f"{self.database.name} also has {', '.join(found)}; with -f all tables go, with everything in them.")
+
+    def clear(self, force: bool) -> bool:
+        """Remove all tables, or what the instance has in tables that it may share; true where all are gone.
+
+        Raises CommandError for data that others have or use, unless ``force``; under brokers that run nothing is removed.
+        """
+        from mqbroker.storage.shared import tables
+        from mqbroker.storage.sql.session import drop
+
+        if not tables.exist(self.connection):
+            return True
+        if self.broker and not self.databases.enhanced and not force:
+            drop(self.connection, self.broker)
+            return False
+        self.check_alone(force)
+        self.check_stopped()
+        tables.delete(self.connection)
+        return True
+
+
 @contextmanager
-def _store(target: DatabaseTarget) -> Iterator[tuple[Database, Connection]]:
-    store = target.databases().store
-    if store is None:
+def _store(target: DatabaseTarget) -> Iterator[_Store]:
+    databases = target.databases()
+    if databases.store is None:
         raise CommandError("the properties name no database of messages: expected imq.persist.store=jdbc")
-    with target.connected(store) as found:
-        yield found
+    with target.connected(databases.store) as (database, connection):
+        yield _Store(databases, database, connection)
 
 
-def _stopped(connection: Connection) -> None:
-    """Raises CommandError for a database that brokers of enhanced clusters use now."""
-    from mqbroker.storage.shared.brokers import RUNNING
-    from mqbroker.storage.shared.tables import running
-
-    names = running(connection, RUNNING)
-    if names:
-        raise CommandError(f"Brokers run on this database: {', '.join(names)}. Expected that all are shut down")
+def _only_own(store: _Store) -> str:
+    return f"Successfully deleted the data of the broker {store.broker} in {store.database.name}; the tables, and what others have, stay."
 
 
 @click.command(epilog="Example: mqbroker imq dbmgr create tbl -varhome /var/imq -name b1")
@@ -48,7 +106,8 @@ def create_tables(target: DatabaseTarget) -> None:
     from mqbroker.storage.shared import tables
     from mqbroker.storage.sql import schema
 
-    with _store(target) as (database, connection):
+    with _store(target) as store:
+        database, connection = store.database, store.connection
         if tables.exist(connection):
             raise CommandError(f"The tables in {database.name} exist already; recreate makes them anew.")
         schema.prepare(database, connection)
@@ -56,31 +115,33 @@ def create_tables(target: DatabaseTarget) -> None:
 
 
 @click.command(epilog="Example: mqbroker imq dbmgr delete tbl -varhome /var/imq -name b1")
+@_FORCE
 @database_options
-def delete_tables(target: DatabaseTarget) -> None:
-    """Remove the tables of brokers, with all messages and definitions in them."""
-    from mqbroker.storage.shared import tables
+def delete_tables(target: DatabaseTarget, force: bool) -> None:
+    """Remove the tables of brokers, with all messages and definitions in them.
 
-    with _store(target) as (database, connection):
-        if tables.exist(connection):
-            _stopped(connection)
-        tables.delete(connection)
-        click.echo(f"Successfully deleted the tables in {database.name}.")
+    Of an instance with an imq.brokerid outside of enhanced clusters only its own data go.
+    """
+    with _store(target) as store:
+        click.echo(f"Successfully deleted the tables in {store.database.name}." if store.clear(force) else _only_own(store))
 
 
 @click.command(epilog="Example: mqbroker imq dbmgr recreate tbl -varhome /var/imq -name b1")
+@_FORCE
 @database_options
-def recreate_tables(target: DatabaseTarget) -> None:
-    """Make the tables of brokers anew, empty."""
-    from mqbroker.storage.shared import tables
+def recreate_tables(target: DatabaseTarget, force: bool) -> None:
+    """Make the tables of brokers anew, empty.
+
+    Of an instance with an imq.brokerid outside of enhanced clusters only its own data go.
+    """
     from mqbroker.storage.sql import schema
 
-    with _store(target) as (database, connection):
-        if tables.exist(connection):
-            _stopped(connection)
-        tables.delete(connection)
-        schema.prepare(database, connection)
-        click.echo(f"Successfully recreated the tables in {database.name}.")
+    with _store(target) as store:
+        if store.clear(force):
+            schema.prepare(store.database, store.connection)
+            click.echo(f"Successfully recreated the tables in {store.database.name}.")
+        else:
+            click.echo(_only_own(store))
 
 
 @click.command(epilog="Example: mqbroker imq dbmgr query -varhome /var/imq -name b1")
@@ -90,7 +151,8 @@ def query(target: DatabaseTarget) -> None:
     from mqbroker.storage.shared import tables
     from mqbroker.storage.sql import schema
 
-    with _store(target) as (database, connection):
+    with _store(target) as store:
+        database, connection = store.database, store.connection
         if not tables.exist(connection):
             raise CommandError(f"There are no tables in {database.name}; create makes them.")
         click.echo(properties([[("Database", database.name), ("Version of the tables", str(schema.VERSION))]], gap=3))
@@ -109,10 +171,11 @@ def backup_tables(target: DatabaseTarget, directory: Path) -> None:
     """Write all tables into a new folder, a file each."""
     from mqbroker.storage.shared import tables
 
-    with _store(target) as (database, connection):
+    with _store(target) as store:
+        database, connection = store.database, store.connection
         if not tables.exist(connection):
             raise CommandError(f"There are no tables in {database.name}.")
-        _stopped(connection)
+        store.check_stopped()
         try:
             directory.mkdir(parents=True)
         except OSError as error:
@@ -129,17 +192,20 @@ def backup_tables(target: DatabaseTarget, directory: Path) -> None:
 
 @click.command(epilog="Example: mqbroker imq dbmgr restore -dir backup -varhome /var/imq -name b1")
 @_DIRECTORY
+@_FORCE
 @database_options
-def restore_tables(target: DatabaseTarget, directory: Path) -> None:
+def restore_tables(target: DatabaseTarget, directory: Path, force: bool) -> None:
     """Replace all tables with those of a backup, also with one of the other kind of database."""
     from mqbroker.storage.shared import tables
     from mqbroker.storage.sql import schema
 
     if not (directory / "version.jsonl").is_file():
         raise CommandError(f"-dir {directory}: there is no backup in it")
-    with _store(target) as (database, connection):
+    with _store(target) as store:
+        database, connection = store.database, store.connection
         if tables.exist(connection):
-            _stopped(connection)
+            store.check_alone(force)
+            store.check_stopped()
         tables.delete(connection)
         schema.prepare(database, connection)
         try:
@@ -160,7 +226,8 @@ def remove_broker(target: DatabaseTarget, broker: str, force: bool) -> None:
     """
     from mqbroker.storage.shared import tables
 
-    with _store(target) as (database, connection):
+    with _store(target) as store:
+        database, connection = store.database, store.connection
         if not tables.exist(connection):
             raise CommandError(f"There are no tables in {database.name}.")
         if not force and not click.confirm(f"Are you sure you want to remove the broker {broker} with its messages?"):

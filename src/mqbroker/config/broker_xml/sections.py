@@ -9,7 +9,7 @@ from typing import Any
 from mqbroker.config.broker_xml.reader import Content
 from mqbroker.config.broker_xml.transports import Unmask, read_transport
 from mqbroker.config.model.address_settings import ANYCAST, MULTICAST
-from mqbroker.config.model.blocks import OLD_PERMISSIONS, PERMISSIONS
+from mqbroker.config.model.blocks import DATA_SOURCE, OLD_PERMISSIONS, PERMISSIONS
 from mqbroker.config.model.configuration import AddressConfiguration, Configuration, MetricsConfiguration, QueueConfiguration, ResourceLimit
 from mqbroker.config.model.database import DatabaseStoreConfiguration
 from mqbroker.config.model.matching import HierarchicalRepository, Wildcards
@@ -57,9 +57,12 @@ class _Sections:
 
     def _database_store(self, content: Content) -> None:
         names = {entry.name for entry in fields(DatabaseStoreConfiguration)}
+        self._read_data_source(content)
         values = {name: value for name, value in content.values.items() if name in names and value is not None}
         if "url" not in values:
-            return  # the missing element was reported
+            expected = "expected jdbc:sqlite:FILE or jdbc:postgresql://HOST:PORT/DATABASE; the Derby default of Artemis cannot be opened"
+            self._error(content, f"<database-store> lacks <jdbc-connection-url>: {expected}")
+            return
         if "password" in values:
             values["password"] = self._unmask(values["password"], *content.at("password"))
         configuration = self._configuration.database_store = DatabaseStoreConfiguration(**values)
@@ -69,6 +72,20 @@ class _Sections:
         problem = configuration.lease_problem()
         if problem is not None:
             self._findings.error(*content.at("lock_renew_period"), f"<jdbc-lock-renew-period>: {problem}")
+
+    def _read_data_source(self, content: Content) -> None:
+        """The properties of a data source that say the same as elements become those."""
+        for each in content.all("data-source-properties", "data-source-property"):
+            key = each.values.get("key")
+            if key is None:
+                continue
+            name, element = DATA_SOURCE.get(key, ("", ""))
+            if not name:
+                self._warn(each, f"<data-source-property key={key}> has no effect: it is for a Java class, which cannot be loaded")
+            elif content.values.get(name) is not None:
+                self._error(each, f"<data-source-property key={key}> and <{element}> say the same: expected one of them")
+            else:
+                content.put(name, each.values.get("value") or None, each.place)
 
     def _wildcards(self, content: Content) -> None:
         wildcards = Wildcards(**content.values)

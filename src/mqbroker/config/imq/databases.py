@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mqbroker.config.imq.checked import Checked
 from mqbroker.config.imq.members import ENHANCED, PEERS
@@ -19,40 +19,73 @@ VENDORS = ("postgresql", "sqlite")
 CLUSTER_ID = "imq.cluster.clusterid"
 BROKER_ID = "imq.brokerid"
 
+NEEDS_BROKER_ID = (
+    f"{BROKER_ID} is missing: other brokers may have their messages in this database, too, each under a name of its own; "
+    "only a file of SQLite in the folder of the instance needs none"
+)
+
 _NAME = re.compile("[A-Za-z0-9_]+")
 
 
 @dataclass(frozen=True, slots=True)
 class Databases:
-    """``store`` is None for a store in files, ``record`` for a cluster with a master broker or without a record."""
+    """``store`` is None for a store in files, ``record`` for a cluster with a master broker or without a record.
+
+    ``silence`` is how long the stamp of a member of an enhanced cluster stands still until the member counts as gone, s.
+    """
 
     store: DatabaseStoreConfiguration | None = None
     record: SharedRecord | None = None
     broker_id: str | None = None
     enhanced: bool = False
+    silence: float = 0.0
+    prefix: str = STORE_DATABASE
+    """Of the properties of the store's database."""
 
 
-def find_databases(checked: Checked, folder: str, passwords: Passwords, findings: Findings) -> Databases:
-    """Read the databases of an instance in ``folder``, which a file of SQLite may be relative to; errors go to ``findings``."""
-    return _Finder(checked, folder, passwords, findings).find()
+def find_databases(
+    checked: Checked, folder: str, passwords: Passwords, findings: Findings, user: str | None = None, password: str | None = None
+) -> Databases:
+    """Read the databases of an instance in ``folder``, which a file of SQLite may be relative to; errors go to ``findings``.
+
+    ``user`` and ``password`` count in the place of those that the properties give.
+    """
+    return _Finder(checked, folder, passwords, findings, user, password).find()
+
+
+def may_be_shared(store: DatabaseStoreConfiguration, folder: str) -> bool:
+    """May several instances have this database?  Not if it is a file in the ``folder`` of one."""
+    if store.vendor != "sqlite":
+        return True
+    own = posixpath.normpath(folder)
+    path = posixpath.normpath(posixpath.join(own, store.place.partition("?")[0]))
+    return not path.startswith(f"{own}/")
 
 
 class _Finder:
-    def __init__(self, checked: Checked, folder: str, passwords: Passwords, findings: Findings) -> None:
+    def __init__(
+        self, checked: Checked, folder: str, passwords: Passwords, findings: Findings, user: str | None, password: str | None
+    ) -> None:
         self._checked = checked
         self._folder = folder
         self._passwords = passwords
         self._findings = findings
+        self._user = user
+        self._password = password
 
     def find(self) -> Databases:
+        silence = self._checked["imq.cluster.monitor.interval"] * (self._checked["imq.cluster.monitor.threshold"] + 1)
+        prefix = self._begin(STORE_DATABASE, self._checked.get(f"{STORE_DATABASE}.dbVendor", "").lower())
+        return replace(self._find(), silence=float(silence), prefix=prefix)
+
+    def _find(self) -> Databases:
         broker_id = self._name(BROKER_ID, "a name that no other broker of the database has")
         store = self._database(STORE_DATABASE, self._own_file) if self._checked["imq.persist.store"] == "JDBC" else None
         if self._checked[ENHANCED]:
             return self._enhanced(store, broker_id)
         record = self._record(store) if self._checked[PEERS] else None
-        if store is not None and record is not None and store.url == record.database.url and broker_id is None:
-            text = f"{BROKER_ID} is missing: several brokers have their messages in {store.vendor}, each under a name of its own"
-            self._findings.error(*self._checked.place("imq.persist.store"), text)
+        if store is not None and not self._checked.get(BROKER_ID) and may_be_shared(store, self._folder):
+            self._findings.error(*self._checked.place("imq.persist.store"), NEEDS_BROKER_ID)
         return Databases(store, record, broker_id)
 
     def _enhanced(self, store: DatabaseStoreConfiguration | None, broker_id: str | None) -> Databases:
@@ -112,13 +145,14 @@ class _Finder:
         vendor = self._vendor(prefix)
         if vendor is None:
             return None
-        begin = f"{prefix}.{vendor}" if self._checked.get(f"{prefix}.dbVendor") else prefix
+        begin = self._begin(prefix, vendor)
         name, url = self._url(begin, vendor)
         if url is None:
             self._findings.error(*self._checked.place(f"{prefix}.dbVendor"), f"{name} is missing: expected jdbc:{vendor}:…")
             return None
-        user = self._checked.get(f"{begin}.user") or self._checked.get(f"{begin}.property.user")
-        password = self._passwords.get(f"{begin}.password") or self._passwords.get(f"{begin}.property.password")
+        user = self._user or self._checked.get(f"{begin}.user") or self._checked.get(f"{begin}.property.user")
+        names = f"{begin}.password", f"{begin}.property.password"
+        password = self._password or next(filter(None, map(self._passwords.get, names)), None)
         if self._checked.get(f"{begin}.needpassword") and password is None:
             text = f"{begin}.needpassword=true: expected {begin}.password, also in the passfile: nobody is asked for it"
             self._findings.error(*self._checked.place(f"{begin}.needpassword"), text)
@@ -131,6 +165,10 @@ class _Finder:
             path = file_of(name, found.place.partition("?")[0])
             return None if path is None else DatabaseStoreConfiguration(f"jdbc:sqlite:{path}")
         return found
+
+    def _begin(self, prefix: str, vendor: str) -> str:
+        """What the names of a database begin with: the old ones have no vendor."""
+        return f"{prefix}.{vendor}" if self._checked.get(f"{prefix}.dbVendor") else prefix
 
     def _vendor(self, prefix: str) -> str | None:
         """The database, by its name or, in the old spelling, by the URL."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from mqbroker.config.broker_xml.cluster_assembly import DEFAULT_CREDENTIALS
 from mqbroker.config.imq.checked import Checked
-from mqbroker.config.imq.databases import Databases, find_databases
+from mqbroker.config.imq.databases import NEEDS_BROKER_ID, Databases, find_databases, may_be_shared
 from mqbroker.config.imq.destinations import DEAD_MESSAGE_QUEUE, AttributeRefused, Beans, parse_attributes, settings_with
 from mqbroker.config.imq.members import ENHANCED, Members, find_members
 from mqbroker.config.imq.passwords import Passwords
@@ -282,9 +282,17 @@ class _Maker:
     def _store(self) -> DatabaseStoreConfiguration | None:
         """In an enhanced cluster PostgreSQL does not let a broker that stands still in a transaction hold up its taker."""
         store = self.databases.store
+        if self.checked["imq.persist.store"] != "JDBC":
+            self._check_store_of_xml()
         if store is None or not self.checked[ENHANCED]:
             return store
         return replace(store, idle_timeout=self._ms("imq.cluster.monitor.interval") * self.checked["imq.cluster.monitor.threshold"])
+
+    def _check_store_of_xml(self) -> None:
+        """The ``database-store`` of broker.xml counts where the properties say nothing."""
+        store = self.configuration.database_store
+        if store is not None and not self.checked.get("imq.brokerid") and may_be_shared(store, self.instance.folder):
+            self.findings.error(*self.checked.place("imq.brokerid"), NEEDS_BROKER_ID)
 
     def _enhanced_cluster(self) -> EnhancedCluster:
         checked = self.checked

@@ -214,13 +214,24 @@ BROKER_PLUGINS = Block(
     ),
 )
 
-JDBC_TABLES = ("message", "bindings", "large-message", "page-store", "node-manager-store")
-OWN_TABLES = "the tables of mqbroker have names of their own, and those of Artemis are left alone"
+OTHER_TABLES = ("bindings", "large-message", "page-store", "node-manager-store")
+OWN_TABLES = "the tables of mqbroker have names of their own; message-table-name tells brokers apart"
 
 
-def _data_source(name: str) -> Block:
-    reason = "Java classes cannot be loaded: write jdbc-connection-url, jdbc-user and jdbc-password"
-    return refused_block(name, "A Java data source.", reason, "data-source-property @key @value")
+DATA_SOURCE_PROPERTIES = Block(
+    "data-source-properties",
+    "Another way to write three elements.",
+    children=(
+        Block(
+            "data-source-property",
+            "`url`, `username` and `password` stand for jdbc-connection-url, jdbc-user, jdbc-password; others are warned of.",
+            attributes=PROPERTY.attributes,
+            repeated=True,
+        ),
+    ),
+)
+DATA_SOURCE = {"url": ("url", "jdbc-connection-url"), "username": ("user", "jdbc-user"), "password": ("password", "jdbc-password")}
+"""The properties of a data source that count: the field, and the element that means the same."""
 
 
 STORE = Block(
@@ -232,14 +243,20 @@ STORE = Block(
             "database-store",
             "In a database: `jdbc:sqlite:FILE` on this machine, or `jdbc:postgresql://HOST:PORT/DATABASE`.",
             children=(
-                honoured("jdbc-connection-url", kinds.FILLED_TEXT, "Which database.", required=True, field="url"),
+                honoured("jdbc-connection-url", kinds.OPTIONAL_TEXT, "Which database.", required=True, field="url"),
                 honoured("jdbc-user", kinds.FILLED_TEXT, "Its user; not with SQLite.", field="user"),
                 honoured("jdbc-password", kinds.FILLED_TEXT, "The user's password, which may be masked.", field="password"),
                 honoured(
                     "jdbc-network-timeout", kinds.integer(1, kinds.INT_MAX), "How long a statement may take, ms.", field="network_timeout"
                 ),
                 quiet("jdbc-driver-class-name", kinds.TEXT, "A Java class.", "the URL says which database it is"),
-                *(quiet(f"{name}-table-name", kinds.TEXT, "A table of Artemis.", OWN_TABLES) for name in JDBC_TABLES),
+                honoured(
+                    "message-table-name",
+                    kinds.OPTIONAL_TEXT,
+                    "Brokers that give different names have data, and locks, of their own in one database, in the same tables of mqbroker.",
+                    field="message_table",
+                ),
+                *(quiet(f"{name}-table-name", kinds.TEXT, "A table of Artemis.", OWN_TABLES) for name in OTHER_TABLES),
                 honoured(
                     "jdbc-lock-expiration",
                     kinds.integer(1),
@@ -260,7 +277,15 @@ STORE = Block(
                 ),
                 quiet("jdbc-journal-sync-period", kinds.LONG, "Gathers writes.", "what gathers while a transaction runs is the next one"),
                 quiet("jdbc-max-page-size-bytes", kinds.TEXT, "Limits pages.", "pages are read message by message"),
-                *(_data_source(name) for name in ("data-source-class-name", "data-source-properties")),
+                warned("data-source-class-name", kinds.TEXT, "A Java data source.", "Java classes cannot be loaded", ()),
+                DATA_SOURCE_PROPERTIES,
+                warned(
+                    "jdbc-lock-acquisition-timeout",
+                    kinds.LONG,
+                    "How long a broker of a pair waits, ms.",
+                    "write journal-lock-acquisition-timeout, beside store",
+                    (-1,),
+                ),
             ),
         ),
     ),

@@ -290,6 +290,13 @@ class Configuration:
         return policy is not None and policy.backup and self.scale_down is not None and self.scale_down.enabled
 
     @property
+    def broker_of_store(self) -> str:
+        """What the sessions of this broker in a database have as their broker: its id, or what else tells it apart, '' without either."""
+        if self.home_cluster is not None and self.home_cluster.broker_id:
+            return self.home_cluster.broker_id
+        return "" if self.database_store is None else self.database_store.broker
+
+    @property
     def joins_others(self) -> bool:
         """Does this broker look for others, or let itself be found?"""
         scale_down = self.scale_down is not None and self.scale_down.enabled

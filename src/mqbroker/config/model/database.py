@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from urllib.parse import urlsplit
+
+from mqbroker.config.model.postgresql_url import libpq_place
 
 _URL = re.compile(r"jdbc:(\w+):(.*)", re.DOTALL)
+MESSAGE_TABLE = "MESSAGES"
+"""The name in Artemis unless another one is given."""
 EXPECTED = "expected jdbc:sqlite:FILE or jdbc:postgresql://HOST:PORT/DATABASE"
 
 
@@ -17,7 +20,7 @@ class DatabaseStoreConfiguration:
     ``network_timeout`` is how long a statement may take until the database counts as away, ``idle_timeout`` how long nothing may happen in
     a transaction until the database ends it (None = as long).  The others are for brokers that share the
     store: a lease lasts for ``lock_expiration`` and is renewed every ``lock_renew_period``; the log notes clocks that differ by more than
-    ``allowed_time_diff``.  All are ms.
+    ``allowed_time_diff``.  All are ms.  ``message_table`` is Artemis's name of a table.
     """
 
     url: str
@@ -28,6 +31,16 @@ class DatabaseStoreConfiguration:
     lock_renew_period: int = 4_000
     allowed_time_diff: int = 250
     idle_timeout: int | None = None
+    message_table: str = MESSAGE_TABLE
+
+    @property
+    def broker(self) -> str:
+        """What tells the brokers with this database apart, beside their ids: '' or that they name another table, as in SQL in any case.
+
+        A broker id has no blank, so none is the same.
+        """
+        name = self.message_table.upper()
+        return "" if name == MESSAGE_TABLE else f"table {name}"
 
     @property
     def vendor(self) -> str:
@@ -40,6 +53,16 @@ class DatabaseStoreConfiguration:
         """The URL behind ``jdbc:`` and the database."""
         found = _URL.fullmatch(self.url.strip())
         return "" if found is None else found[2]
+
+    @property
+    def libpq(self) -> dict[str, str]:
+        """The place of a PostgreSQL database, with user and password where they are known, as libpq names them.
+
+        Raises ValueError for a URL with a :meth:`problem`.
+        """
+        found = libpq_place(self.place)
+        known = (("user", self.user), ("password", self.password))
+        return found | {name: value for name, value in known if value}
 
     def lease_problem(self) -> str | None:
         """Why no lease can last; None when it can."""
@@ -54,7 +77,11 @@ class DatabaseStoreConfiguration:
                 name = self.place.partition("?")[0]
                 return None if name and name != ":memory:" else "jdbc:sqlite: needs the name of a file; in memory nothing would be kept"
             case "postgresql":
-                return None if urlsplit(f"postgresql:{self.place}").path.strip("/") else f"the database is missing; {EXPECTED}"
+                try:
+                    libpq_place(self.place)
+                except ValueError as error:
+                    return f"{error}; {EXPECTED}"
+                return None
             case "derby":
                 return "a Derby database cannot be opened; write jdbc:sqlite:data/mqbroker.db for one in a file"
             case "":

@@ -15,7 +15,7 @@ from mqbroker.storage.errors import FencedError
 from mqbroker.storage.sql import schema, session
 from mqbroker.storage.sql.connections import Connections
 from mqbroker.storage.sql.database import Connection, Database, DatabaseAwayError, DatabaseError, missed_at_start, transaction
-from mqbroker.storage.sql.schema import BACKUP_LEASE, PRIMARY_LEASE, SESSIONS, table
+from mqbroker.storage.sql.schema import BACKUP_LEASE, PRIMARY_LEASE, SESSIONS, lease_of, table
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -26,8 +26,8 @@ log = Logger(namespace="mqbroker.ha")
 
 T = TypeVar("T")
 
-_STATE = table("SELECT state FROM {pair}")
-_WRITE_STATE = table("UPDATE {pair} SET state = ?")
+_STATE = table("SELECT state FROM {pair} WHERE broker = ?")
+_WRITE_STATE = table("UPDATE {pair} SET state = ? WHERE broker = ?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,24 +50,26 @@ class RowLocks:
     """Implements :class:`mqbroker.ha.shared_store.place.Locks`.
 
     ``lost`` is called on the loop when the primary lock is lost while this broker has it.  Clocks that differ by more than
-    ``time_difference`` ms are noted in the log: they do no harm.
+    ``time_difference`` ms are noted in the log: they do no harm.  ``broker`` is what the sessions of these
+    brokers have in the place of an id.
     """
 
     token = ""
 
-    def __init__(self, parts: LeaseParts, terms: LeaseTerms, time_difference: int, lost: Callable[[str], object]) -> None:
+    def __init__(self, parts: LeaseParts, terms: LeaseTerms, time_difference: int, lost: Callable[[str], object], broker: str = "") -> None:
         holder = parts.entropy(16).hex()
         expiration_ms = int(terms.expiration * 1000)
         database = parts.database
         self.name = database.name
         self.epoch = 0
         self._database = database
+        self._broker = broker
         self._clock = parts.clock
         self._terms = terms
         self._time_difference = time_difference
         self._connections = Connections(database, parts.clock.monotonic)
-        self._row = LeaseRow(database, PRIMARY_LEASE, holder, expiration_ms)
-        self._next = LeaseRow(database, BACKUP_LEASE, holder, expiration_ms)
+        self._row = LeaseRow(database, lease_of(PRIMARY_LEASE, broker), holder, expiration_ms)
+        self._next = LeaseRow(database, lease_of(BACKUP_LEASE, broker), holder, expiration_ms)
         self._queued_at: float | None = None
         """When the place of the next backup was last renewed; None = another backup has it, or nobody."""
         self._lease = RenewedLease(
@@ -88,6 +90,8 @@ class RowLocks:
 
     def _prepare(self, connection: Connection) -> None:
         schema.prepare(self._database, connection)
+        if self._broker:
+            schema.prepare_pair(connection, self._broker)
         before = self._clock.wall_ms()
         there: int = connection.rows(f"SELECT {self._database.now}")[0][0]
         difference = max(before - there, there - self._clock.wall_ms())
@@ -101,20 +105,20 @@ class RowLocks:
     # --- the state
 
     def node_id(self) -> str:
-        return self._use(session.node_id_of) or ""
+        return self._use(lambda connection: session.node_id_of(connection, self._broker)) or ""
 
     def make_node_id(self, missing: Callable[[], str]) -> str:
         """The store notes the node id when it is loaded."""
         return self.node_id() or missing()
 
     def state(self) -> bytes:
-        rows = self._use(lambda connection: connection.rows(_STATE))
+        rows = self._use(lambda connection: connection.rows(_STATE, (self._broker,)))
         return str(rows[0][0]).encode() if rows else b""
 
     def write_state(self, state: bytes) -> None:
         """A former holder writes nothing: what it would is refused."""
         if self._lease.state == "free":
-            self._use(lambda connection: connection.run(_WRITE_STATE, (state.decode(),)))
+            self._use(lambda connection: connection.run(_WRITE_STATE, (state.decode(), self._broker)))
         else:
             self._use(lambda connection: self._write_as_holder(connection, state))
 
@@ -122,7 +126,7 @@ class RowLocks:
         with transaction(connection):
             if not self._row.confirm(connection):
                 raise self._fenced()
-            connection.run(_WRITE_STATE, (state.decode(),))
+            connection.run(_WRITE_STATE, (state.decode(), self._broker))
 
     # --- the locks
 
@@ -159,7 +163,7 @@ class RowLocks:
         One that stands still in the middle of it may hold up the others for ever: its transaction is ended where that can be done.
         """
         try:
-            self.epoch = self._use(lambda connection: session.shut_out(connection, ""))
+            self.epoch = self._use(lambda connection: session.shut_out(connection, self._broker))
         except HeldUpError:
             self._end_transaction()
             raise

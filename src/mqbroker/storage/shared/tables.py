@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from mqbroker.storage.shared.brokers import RUNNING, BrokerTable, State
@@ -26,9 +26,37 @@ def delete(connection: Connection) -> None:
             connection.run(f"DROP TABLE IF EXISTS {PREFIX}{name}")
 
 
-def running(connection: Connection, states: Collection[State] = RUNNING) -> list[str]:
-    """The ids of the brokers of enhanced clusters that are in one of these states."""
-    return [row[0] for row in connection.rows(table("SELECT broker, state FROM {broker} ORDER BY broker")) if State(row[1]) in states]
+def running(connection: Connection) -> dict[str, int]:
+    """The stamps of the brokers of enhanced clusters whose rows say that they run, by id.
+
+    A broker that was killed says so for ever, but its stamp stands still.
+    """
+    rows = connection.rows(table("SELECT broker, state, stamp FROM {broker} ORDER BY broker"))
+    return {broker: stamp for broker, state, stamp in rows if State(state) in RUNNING}
+
+
+def others(database: Database, connection: Connection, broker: str, cluster: str | None) -> list[str]:
+    """What the database has of others than ``broker`` ('' = it has no id) and the members of the enhanced ``cluster`` (None = in none).
+
+    That are data of brokers, members and change records of other clusters, and leases that last.
+    """
+    clusters: dict[str, str] = dict(connection.rows(table("SELECT broker, cluster FROM {broker}")))
+    with_data = {str(name) for (name,) in connection.rows(table("SELECT DISTINCT broker FROM {session}"))}
+    names = sorted(with_data | set(clusters))
+    found = [_named(name, clusters.get(name)) for name in names if name != broker and (cluster is None or clusters.get(name) != cluster)]
+    for (name,) in connection.rows(table("SELECT cluster FROM {cluster} WHERE generation <> '' ORDER BY cluster")):
+        if name != cluster:
+            found.append(f"the change record of the cluster {name}")
+    held = table(f"SELECT name FROM {{lease}} WHERE holder <> '' AND expires > {database.now} ORDER BY name")
+    return [*found, *(f"a broker of a pair that runs (lease {name})" for (name,) in connection.rows(held))]
+
+
+def _named(broker: str, cluster: str | None) -> str:
+    if not broker:
+        return "a broker without an id"
+    if " " in broker:
+        return f"a broker that is told apart by its {broker}"
+    return f"the broker {broker}" if cluster is None else f"the broker {broker} of the cluster {cluster}"
 
 
 def sizes(connection: Connection) -> list[tuple[str, int]]:

@@ -19,7 +19,7 @@ former                 node ids of sessions that were taken over, which go when 
 record                 the change record of a cluster: its changes by position, as the backup file has them
 cluster                the record as a whole: generation ('' = it is empty), last position, floor, and who has locked it ('' = nobody)
 member                 the brokers of a cluster that find each other here: place, and when they were last there (ms since 1970)
-pair                   of brokers of which one is active: its state, a letter as in ``server.lock``
+pair                   of brokers of which one is active: its state, a letter as in ``server.lock``, by the broker of their session
 lease                  the locks of such brokers: who has each ('' = nobody), and until when (ms since 1970, in the time of the database)
 =====================  ================================================================================================================
 
@@ -73,7 +73,7 @@ _TABLES = (
     "cluster (cluster TEXT NOT NULL PRIMARY KEY, generation TEXT NOT NULL, last {number} NOT NULL, floor {number} NOT NULL, "
     "holder TEXT NOT NULL)",
     "member (cluster TEXT NOT NULL, place TEXT NOT NULL, seen {number} NOT NULL, PRIMARY KEY (cluster, place))",
-    "pair (state TEXT NOT NULL)",
+    "pair (broker TEXT NOT NULL PRIMARY KEY, state TEXT NOT NULL)",
     "lease (name TEXT NOT NULL PRIMARY KEY, holder TEXT NOT NULL, expires {number} NOT NULL)",
 )
 _INDEXES = (
@@ -121,6 +121,25 @@ def prepare(database: Database, connection: Connection) -> None:
     check(database, connection)
 
 
+def prepare_pair(connection: Connection, broker: str) -> None:
+    """Make the state and the leases of the brokers that have the data of ``broker`` in common, where there are none."""
+    if not connection.rows(table("SELECT 1 FROM {pair} WHERE broker = ?"), (broker,)):
+        with transaction(connection):
+            _add_pair(connection, broker)
+
+
+def lease_of(name: str, broker: str) -> str:
+    """The name of a lease of the brokers that have the data of ``broker`` in common."""
+    return f"{name} {broker}".strip()
+
+
+def _add_pair(connection: Connection, broker: str) -> None:
+    connection.run(table("INSERT INTO {pair} (broker, state) VALUES (?, ?) ON CONFLICT (broker) DO NOTHING"), (broker, NEVER_ACTIVE))
+    for name in (PRIMARY_LEASE, BACKUP_LEASE):
+        insert = table("INSERT INTO {lease} (name, holder, expires) VALUES (?, '', 0) ON CONFLICT (name) DO NOTHING")
+        connection.run(insert, (lease_of(name, broker),))
+
+
 def check(database: Database, connection: Connection) -> None:
     """Raises DatabaseError for tables of another version."""
     version = version_of(connection)
@@ -146,6 +165,4 @@ def _make(database: Database, connection: Connection) -> None:
         if not connection.rows(table("SELECT version FROM {version}")):
             connection.run(table("INSERT INTO {version} (version) VALUES (?)"), (VERSION,))
             connection.run(table("INSERT INTO {ids} (next_id) VALUES (1)"))
-            connection.run(table("INSERT INTO {pair} (state) VALUES (?)"), (NEVER_ACTIVE,))
-            for name in (PRIMARY_LEASE, BACKUP_LEASE):
-                connection.run(table("INSERT INTO {lease} (name, holder, expires) VALUES (?, '', 0)"), (name,))
+            _add_pair(connection, "")

@@ -84,6 +84,22 @@ class BrokerdTests(SynchronousTestCase):
         self.assertEqual((self.instance / "props" / "config.properties").read_text(), "")
         self.assertIn("-reset", self.brokerd("-reset", "everything").err)
 
+    def test_user_and_password_of_the_database(self) -> None:
+        self.brokerd()
+        words = ("-dbuser", "me", "-dbpassword", "secret")
+        self.started.clear()
+        self.assertIn("-dbuser and -dbpassword have no effect: the messages are not in a database", self.brokerd(*words).err)
+        begin = "imq.persist.jdbc"
+        store = "imq.persist.store=jdbc\nimq.brokerid=b1\n"
+        for text, prefix in (
+            (f"{begin}.opendburl=jdbc:postgresql://db/mq\n", begin),
+            (f"{begin}.dbVendor=postgresql\n{begin}.postgresql.opendburl=jdbc:postgresql://db/mq\n", f"{begin}.postgresql"),
+        ):
+            (self.instance / "props" / "config.properties").write_text(store + text)
+            self.started.clear()
+            expected = ["--imq-option", f"{prefix}.user=me", "--imq-option", f"{prefix}.password=secret"]
+            self.assertEqual(self.arguments(*words), expected)
+
     def test_a_store_in_a_database_is_reset_there(self) -> None:
         self.brokerd()
         path = self.varhome / "messages.db"

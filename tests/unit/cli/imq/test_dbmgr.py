@@ -54,3 +54,4 @@ class TargetTests(SynchronousTestCase):
         text = self.refused(*options, "-passfile", str(passfile), "-u", "me", "-p", "secret")
         self.assertIn("postgresql://127.0.0.1:1/mq", text)
         self.assertNotIn("secret", text)
+        self.assertIn("postgresql://127.0.0.1:1/mq", self.refused(*options, "-u", "me", "-p", "secret"))

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import tempfile
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.process.sqlite import SqliteDatabase
 from mqbroker.storage.shared.brokers import BrokerTable, Myself, State
-from mqbroker.storage.sql import session
+from mqbroker.storage.sql import schema, session
+from mqbroker.storage.sql.database import Connection
 from tests.unit.cli.runner import Result, mqbroker
 
 
@@ -19,11 +22,13 @@ class TableCommands(SynchronousTestCase):
         self.addCleanup(folder.cleanup)
         self.varhome = Path(folder.name)
         self.path = self.varhome / "mq.db"
-        properties = self.varhome / "instances" / "b1" / "props" / "config.properties"
+        self.waited = 0
+        self.properties = properties = self.varhome / "instances" / "b1" / "props" / "config.properties"
         properties.parent.mkdir(parents=True)
         properties.write_text(
             "imq.cluster.ha=true\nimq.cluster.clusterid=c\nimq.brokerid=b1\nimq.persist.store=jdbc\nimq.persist.jdbc.dbVendor=sqlite\n"
             "imq.persist.jdbc.sqlite.opendburl=jdbc:sqlite:${imq.instanceshome}/../mq.db\n"
+            "imq.cluster.monitor.interval=2\nimq.cluster.monitor.threshold=2\n"
         )
 
     def dbmgr(self, *words: str) -> Result:
@@ -39,10 +44,39 @@ class TableCommands(SynchronousTestCase):
         self.assertEqual((result.status, result.out), (1, ""))
         return result.err
 
-    def add(self, broker: str, state: State) -> None:
+    def waits(self, meanwhile: Callable[[], object]) -> None:
+        """Instead of waiting, ``meanwhile`` happens, each second."""
+
+        def sleep(seconds: float) -> None:
+            self.assertEqual(seconds, 1.0)
+            self.waited += 1
+            meanwhile()
+
+        self.patch(time, "sleep", sleep)
+
+    def connect(self) -> tuple[SqliteDatabase, Connection]:
         database = SqliteDatabase(str(self.path))
         connection = database.connect()
         self.addCleanup(connection.close)
+        return database, connection
+
+    def stamp(self, broker: str) -> None:
+        _, connection = self.connect()
+        connection.run(schema.table("UPDATE {broker} SET stamp = stamp + 1 WHERE broker = ?"), (broker,))
+
+    def take(self, broker: str) -> None:
+        session.take(self.connect()[1], f"node of {broker}", "process", broker)
+
+    def sessions(self) -> list[str]:
+        return [broker for (broker,) in self.connect()[1].rows(schema.table("SELECT broker FROM {session}"))]
+
+    def backed_up(self) -> str:
+        folder = str(self.varhome / "backed up")
+        self.done("backup", "-dir", folder)
+        return folder
+
+    def add(self, broker: str, state: State) -> None:
+        database, connection = self.connect()
         me, members = Myself(broker, "c", f"{broker}:7676", "1", "process", ""), BrokerTable(database)
         members.join(connection, me, members.row(connection, broker))
         session.take(connection, f"node of {broker}", "process", broker)
@@ -58,8 +92,41 @@ class TableCommands(SynchronousTestCase):
     def test_nothing_is_done_under_brokers_that_run(self) -> None:
         self.done("create", "tbl")
         self.add("b2", State.OPERATING)
-        for words in (("delete", "tbl"), ("recreate", "tbl"), ("backup", "-dir", str(self.varhome / "x"))):
-            self.assertIn("Brokers run on this database: b2", self.refused(*words))
+        self.waits(lambda: self.stamp("b2"))
+        for words in (("delete", "tbl"), ("recreate", "tbl"), ("delete", "tbl", "-f"), ("backup", "-dir", str(self.varhome / "x"))):
+            self.assertIn("Brokers run on this database: b2. Expected that all are shut down", self.refused(*words))
+        self.assertEqual(self.waited, 4)
+
+    def test_brokers_that_were_killed_hold_up_nothing_for_ever(self) -> None:
+        self.done("create", "tbl")
+        self.add("b2", State.OPERATING)
+        self.waits(lambda: None)
+        for words in (("backup", "-dir", str(self.varhome / "x")), ("restore", "-dir", str(self.varhome / "x")), ("delete", "tbl")):
+            result = self.dbmgr(*words)
+            self.assertEqual((result.status, result.err), (0, "Waiting 6 s for a sign of life of b2\n"))
+        self.assertEqual(self.waited, 18)
+
+    def test_data_of_others_stay_unless_forced(self) -> None:
+        self.done("create", "tbl")
+        folder = str(self.varhome / "backup")
+        self.done("backup", "-dir", folder)
+        self.take("other")
+        for words in (("delete", "tbl"), ("recreate", "tbl"), ("restore", "-dir", folder)):
+            self.assertIn("also has the broker other; with -f all tables go, with everything in them", self.refused(*words))
+        self.assertIn("Successfully recreated", self.done("recreate", "tbl", "-f"))
+        self.take("other")
+        self.assertIn("Successfully restored", self.done("restore", "-dir", folder, "-f"))
+
+    def test_a_broker_outside_of_enhanced_clusters_removes_its_own_data_alone(self) -> None:
+        self.properties.write_text(self.properties.read_text().replace("imq.cluster.ha=true", "imq.cluster.ha=false"))
+        self.done("create", "tbl")
+        for words in (("delete", "tbl"), ("recreate", "tbl")):
+            self.take("b1")
+            self.take("other")
+            self.assertIn("Successfully deleted the data of the broker b1", self.done(*words))
+            self.assertEqual(self.sessions(), ["other"])
+        self.assertIn("also has the broker other", self.refused("restore", "-dir", self.backed_up()))
+        self.assertIn("Successfully deleted the tables", self.done("delete", "tbl", "-f"))
 
     def test_a_query_shows_tables_and_members(self) -> None:
         self.done("create", "tbl")

@@ -30,9 +30,45 @@ class DatabaseTests(ConfigurationTestCase):
         self.assertEqual(found.shared_store, SharedStoreConfiguration(True))
         self.assertEqual(found.database_store, DatabaseStoreConfiguration(URL, None, None, 5, 9, 8, 6))
 
+    def test_the_table_of_the_messages_tells_brokers_apart(self) -> None:
+        for more, expected in (
+            ("", ""),
+            ("<message-table-name>MESSAGES</message-table-name>", ""),
+            ("<message-table-name/><bindings-table-name>B</bindings-table-name>", ""),
+            ("<message-table-name>ORDERS</message-table-name>", "table ORDERS"),
+        ):
+            self.assertEqual(self.configured(store(more)).broker_of_store, expected)
+
+    def test_a_data_source_names_the_database(self) -> None:
+        def source(more: str = "") -> str:
+            listed = (("url", URL), ("username", "u"), ("password", "p"), ("maxTotal", "9"))
+            inside = "".join(f'<data-source-property key="{key}" value="{value}"/>' for key, value in listed)
+            named = "<data-source-class-name>a.B</data-source-class-name>"
+            return f"<store><database-store>{named}<data-source-properties>{inside}</data-source-properties>{more}</database-store></store>"
+
+        self.assertEqual(self.load(source()).configuration.database_store, DatabaseStoreConfiguration(URL, "u", "p"))
+        class_name, other = self.warnings(source())
+        self.assertIn("<data-source-class-name> (a.B) has no effect", class_name)
+        self.assertIn("<data-source-property key=maxTotal> has no effect", other)
+        url = f"<jdbc-connection-url>{URL}</jdbc-connection-url>"
+        self.assert_error(source(url), "<data-source-property key=url> and <jdbc-connection-url> say the same: expected one of them")
+
+    def test_how_long_a_backup_waits_is_not_said_in_the_store(self) -> None:
+        more = "<jdbc-lock-acquisition-timeout>9</jdbc-lock-acquisition-timeout>"
+        self.assert_warning(store(more), "<jdbc-lock-acquisition-timeout> (9) has no effect: write journal-lock-acquisition-timeout")
+        self.configured(store(more.replace("9", "-1")))
+
     def test_defaults(self) -> None:
         found = self.configured(policy("<shared-store><primary/></shared-store>"))
         self.assertEqual(found.database_store, DatabaseStoreConfiguration(URL, None, None, 20_000, 20_000, 4_000, 250))
+
+    def test_a_store_that_names_no_database(self) -> None:
+        for inside in ("", "<jdbc-connection-url/>", "<jdbc-user>u</jdbc-user>"):
+            self.assert_error(
+                f"<store><database-store>{inside}</database-store></store>",
+                "<database-store> lacks <jdbc-connection-url>: expected jdbc:sqlite:FILE or jdbc:postgresql://",
+                "Derby",
+            )
 
     def test_times_with_which_no_lease_lasts(self) -> None:
         for name in ("lock-expiration", "lock-renew-period"):

@@ -12,18 +12,19 @@ PEERS = "imq.cluster.nomasterbroker=true\nimq.cluster.clusterid=c1\n"
 RECORD = "imq.cluster.sharecc.persist.jdbc"
 ON_POSTGRESQL = f"{RECORD}.dbVendor=postgresql\n{RECORD}.postgresql.opendburl=jdbc:postgresql://db:5432/mq\n"
 JDBC = "imq.persist.store=jdbc\n"
+JDBC_B1 = f"{JDBC}imq.brokerid=b1\n"
 
 
 class StoreTests(SynchronousTestCase):
     def store(self, text: str) -> DatabaseStoreConfiguration:
-        made = Made(JDBC + text)
+        made = Made(JDBC_B1 + text)
         self.assertEqual(made.errors, [])
         found = made.configuration.database_store
         assert found is not None
         return found
 
     def refused(self, text: str) -> str:
-        [error] = Made(JDBC + text).errors
+        [error] = Made(JDBC_B1 + text).errors
         return error
 
     def test_messages_are_in_files_unless_something_is_said(self) -> None:
@@ -68,7 +69,7 @@ class StoreTests(SynchronousTestCase):
         self.assertIn("expected imq.persist.jdbc.postgresql.password, also in the passfile", text)
 
     def test_more_for_the_driver_has_no_effect(self) -> None:
-        made = Made(f"{JDBC}imq.persist.jdbc.opendburl=jdbc:sqlite:x\nimq.persist.jdbc.sqlite.property.ssl=true")
+        made = Made(f"{JDBC_B1}imq.persist.jdbc.opendburl=jdbc:sqlite:x\nimq.persist.jdbc.sqlite.property.ssl=true")
         self.assertEqual(len(made.warnings), 1)
         self.assertIn("imq.persist.jdbc.sqlite.property.ssl=true has no effect: write it into the URL", made.warnings[0])
 
@@ -76,8 +77,24 @@ class StoreTests(SynchronousTestCase):
         configuration = Configuration(
             cluster_user="u", cluster_password="p", database_store=DatabaseStoreConfiguration("jdbc:sqlite:/xml.db")
         )
-        made = Made(f"{JDBC}imq.persist.jdbc.opendburl=jdbc:sqlite:/own.db", configuration=configuration)
+        made = Made(f"{JDBC_B1}imq.persist.jdbc.opendburl=jdbc:sqlite:/own.db", configuration=configuration)
         self.assertEqual(made.configuration.database_store, DatabaseStoreConfiguration("jdbc:sqlite:/own.db"))
+
+    def test_a_database_that_others_may_have_needs_an_id(self) -> None:
+        def with_xml(url: str) -> Configuration:
+            return Configuration(cluster_user="u", cluster_password="p", database_store=DatabaseStoreConfiguration(url))
+
+        for text, configuration in (
+            (f"{JDBC}imq.persist.jdbc.opendburl=jdbc:postgresql://db/mq", None),
+            (f"{JDBC}imq.persist.jdbc.opendburl=jdbc:sqlite:../mq.db", None),
+            (f"{JDBC}imq.persist.jdbc.opendburl=jdbc:sqlite:/mq.db", None),
+            ("", with_xml("jdbc:sqlite:../xml.db")),
+        ):
+            [error] = Made(text, configuration=configuration).errors
+            self.assertIn("imq.brokerid is missing: other brokers may have their messages in this database, too", error)
+        for text, url in (("imq.brokerid=b1", "jdbc:sqlite:../xml.db"), ("", "jdbc:sqlite:data/xml.db")):
+            self.assertEqual(Made(text, configuration=with_xml(url)).errors, [])
+        self.assertEqual(Made(f"{JDBC}imq.persist.jdbc.opendburl=jdbc:sqlite:data/mq.db").errors, [])
 
 
 class RecordTests(SynchronousTestCase):
@@ -121,10 +138,10 @@ class RecordTests(SynchronousTestCase):
     def test_the_database_of_the_messages_unless_another_is_named(self) -> None:
         store = f"{JDBC}imq.persist.jdbc.opendburl=jdbc:postgresql://db/mq\n"
         [error] = self.errors(PEERS + store)
-        self.assertIn("imq.brokerid is missing: several brokers have their messages in postgresql", error)
+        self.assertIn("imq.brokerid is missing: other brokers may have their messages in this database, too", error)
         home = Made(f"{PEERS}{store}imq.brokerid=b1").home
         self.assertEqual((home.record.database.url, home.broker_id), ("jdbc:postgresql://db/mq", "b1"))
-        self.assertEqual(Made(PEERS + store + ON_POSTGRESQL).errors, [])
+        self.assertEqual(Made(f"{PEERS}{store}imq.brokerid=b1\n{ON_POSTGRESQL}").errors, [])
         [error] = self.errors(f"{PEERS}{store}imq.brokerid=b 1\n{ON_POSTGRESQL}")
         self.assertIn("imq.brokerid=b 1: expected a name that no other broker of the database has", error)
 

@@ -97,14 +97,14 @@ class RowPlaces:
         add_cleanup(self.connection.close)
         schema.prepare(self.database, self.connection)
 
-    def locks(self) -> RowLocks:
+    def locks(self, broker: str = "") -> RowLocks:
         def make_beat() -> ClockBeat:
             self.beats.append(ClockBeat(self.clock))
             return self.beats[-1]
 
         call: Callable[[Callable[[], object]], object] = lambda function: function()  # noqa: E731
         parts = LeaseParts(self.database, self.clock, self.rng.randbytes, make_beat, nullcontext(), call)
-        return RowLocks(parts, LeaseTerms(EXPIRATION, RENEW_PERIOD), 250, self.lost.append)
+        return RowLocks(parts, LeaseTerms(EXPIRATION, RENEW_PERIOD), 250, self.lost.append, broker)
 
     def make(self, hands_over: bool = False) -> SharedPlace:
         return SharedPlace(self.locks(), hands_over)

@@ -22,6 +22,24 @@ class RowsTests(SynchronousTestCase):
     def place(self) -> SharedPlace:
         return opened(self.world)
 
+    def test_pairs_with_tables_of_their_own_have_state_locks_and_data_of_their_own(self) -> None:
+        one, other, backup = (self.world.locks(broker) for broker in ("", "table T", "table T"))
+        for locks in (one, other, backup):
+            locks.open()
+            self.addCleanup(locks.close)
+        session.take(self.world.connection, NODE, "somebody")
+        self.assertEqual((one.lock(), other.lock(), backup.lock()), (True, True, False))
+        self.assertEqual((one.queue(), backup.queue()), (True, True))
+        other.write_state(STATE_ACTIVE)
+        self.assertEqual((one.state(), backup.state()), (b"0", STATE_ACTIVE))
+        self.assertEqual((one.node_id(), other.node_id()), (NODE, ""))
+        own = session.take(self.world.connection, "node of T", "process", "table T")
+        other.begin()
+        self.assertEqual(one.epoch, 0)
+        with self.assertRaises(FencedError):
+            own.write(self.world.connection, 1)
+        self.assertEqual(other.node_id(), "node of T")
+
     def test_a_dead_holder_is_followed_when_its_lease_ends(self) -> None:
         self.world.put(STATE_ACTIVE)
         self.world.hold()

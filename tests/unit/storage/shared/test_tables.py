@@ -46,7 +46,30 @@ class TableTests(SynchronousTestCase):
         self.make(State.OPERATING)
         self.assertEqual((self.sizes()["message"], self.sizes()["session"], self.sizes()["version"]), (2, 2, 1))
         self.assertEqual(tables.members(self.connection)[0], ("b1", "c", "localhost:7671", "OPERATING", ""))
-        self.assertEqual(tables.running(self.connection), ["b1", "b2"])
+        running = tables.running(self.connection)
+        self.assertEqual((list(running), all(stamp > 0 for stamp in running.values())), (["b1", "b2"], True))
+
+    def test_what_others_have_is_named(self) -> None:
+        self.make()
+
+        def others(broker: str, cluster: str | None) -> list[str]:
+            return tables.others(self.database, self.connection, broker, cluster)
+
+        self.assertEqual(others("b1", "c"), [])
+        self.assertEqual(others("x", "d"), ["the broker b1 of the cluster c", "the broker b2 of the cluster c"])
+        self.assertEqual(others("b1", None), ["the broker b2 of the cluster c"])
+        for number, broker in enumerate(("", "b3", "table T")):
+            session.take(self.connection, f"another{number}", "process", broker)
+        self.connection.run(schema.table("INSERT INTO {cluster} (cluster, generation, last, floor, holder) VALUES ('d', 'g', 1, 0, '')"))
+        self.connection.run(schema.table(f"UPDATE {{lease}} SET holder = 'h', expires = {self.database.now} + 9000 WHERE name = 'primary'"))
+        expected = [
+            "a broker without an id",
+            "the broker b3",
+            "a broker that is told apart by its table T",
+            "the change record of the cluster d",
+            "a broker of a pair that runs (lease primary)",
+        ]
+        self.assertEqual(others("b1", "c"), expected)
 
     def test_a_backup_fills_new_tables(self) -> None:
         self.make()
