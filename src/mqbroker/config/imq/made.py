@@ -11,7 +11,7 @@ from mqbroker.config.broker_xml.cluster_assembly import DEFAULT_CREDENTIALS
 from mqbroker.config.imq.checked import Checked
 from mqbroker.config.imq.databases import Databases, find_databases
 from mqbroker.config.imq.destinations import DEAD_MESSAGE_QUEUE, AttributeRefused, Beans, parse_attributes, settings_with
-from mqbroker.config.imq.members import ENHANCED, Members, find_members
+from mqbroker.config.imq.members import ENHANCED, MASTER, Members, find_members
 from mqbroker.config.imq.passwords import Passwords
 from mqbroker.config.imq.places import Place
 from mqbroker.config.model.address_elements import ADDRESS_SETTING
@@ -262,6 +262,7 @@ class _Maker:
             master=None if members.master is None else str(members.master),
             address=str(members.own),
             dynamic_change_master=checked["imq.cluster.dynamicChangeMasterBrokerEnabled"],
+            master_from_command_line=checked.layers.from_command_line(MASTER),
             nowait_for_master=checked["imq.cluster.nowaitForMasterBroker"],
             nowait_for_master_s=checked["imq.cluster.nowaitForMasterBrokerTimeoutInSeconds"],
             change_master_wait_s=checked["imq.cluster.changeMasterBrokerWaitTimeout"],
