@@ -278,6 +278,7 @@ class _Maker:
             record=self.databases.record,
             finds_members=self._finds_members(members),
             enhanced=self._enhanced_cluster() if checked[ENHANCED] else None,
+            services=self.services,
         )
 
     def _store(self) -> DatabaseStoreConfiguration | None:

@@ -101,6 +101,8 @@ class HomeCluster:
     """Do the members find each other through the database of the record?"""
     enhanced: EnhancedCluster | None = None
     """None in a conventional cluster."""
+    services: frozenset[str] = frozenset(("jms", "admin"))
+    """The services that are active, by the names of ``imq.service.activelist``."""
 
     @property
     def is_master(self) -> bool:
