@@ -33,6 +33,8 @@ CONNECTION = "imq"
 """The name of the cluster connection of home brokers, and of the connector to this one."""
 
 SERVICES = ("jms", "ssljms", "admin", "ssladmin")
+SECURE = ("ssljms", "ssladmin")
+"""Services that have a port with TLS of their own, beside a port of clients and links without it."""
 SLOW_DETECTION_S = 10
 """A takeover that takes longer to begin is warned of."""
 
@@ -99,7 +101,7 @@ class _Maker:
         self._refuse_other_clusters()
         self.configuration.name = self.checked["imq.instancename"]
         self.services = self._active_services()
-        if self._secure_port or "ssljms" in self.services:
+        if self._secure_port or self.services.intersection(SECURE):
             self.tls = self._tls()
         self.databases = find_databases(self.checked, self.instance.folder, self.passwords, self.findings)
         self.configuration.database_store = self._store() or self.configuration.database_store
@@ -141,8 +143,10 @@ class _Maker:
         plain = checked["imq.jms.tcp.port"]
         if plain and (plain != members.own.port or self._secure_port):
             made.append(self._acceptor("jms-tcp", checked.get("imq.jms.hostname", host), plain, False, common))
-        if "ssljms" in self.services and not self._secure_port:
-            made.append(self._acceptor("ssljms", checked.get("imq.ssljms.hostname", host), checked["imq.ssljms.tls.port"], True, common))
+        for name in SECURE:
+            if name in self.services and not self._secure_port:
+                at, port = checked.get(f"imq.{name}.hostname", host), checked[f"imq.{name}.tls.port"]
+                made.append(self._acceptor(name, at, port, True, common))
         self.configuration.acceptors[:0] = made
 
     @property

@@ -201,6 +201,8 @@ SERVICES: Sequence[ImqProperty] = (
     _each(honoured("imq.jms.hostname", kinds.TEXT, "The host of that port; as imq.hostname unless set.")),
     _each(honoured("imq.ssljms.tls.port", _PORT, "The port of the service ssljms; 0: the system chooses one."), "0"),
     _each(honoured("imq.ssljms.hostname", kinds.TEXT, "The host of that port; as imq.hostname unless set.")),
+    _each(honoured("imq.ssladmin.tls.port", _PORT, "The port of the service ssladmin; 0: the system chooses one."), "0"),
+    _each(honoured("imq.ssladmin.hostname", kinds.TEXT, "The host of that port; as imq.hostname unless set.")),
     _each(honoured("imq.keystore.file.dirpath", kinds.TEXT, "Folder of the key store, relative to etc; etc unless set.")),
     _each(honoured("imq.keystore.file.name", kinds.TEXT, "Key store of TLS: PKCS12, JKS or PEM."), "keystore"),
     _each(honoured("imq.keystore.password", kinds.TEXT, "Its password.")),

@@ -65,6 +65,14 @@ class AcceptorTests(SynchronousTestCase):
         expected = [("jms", "tcp://0.0.0.0:7676", False), ("jms-tcp", "tcp://0.0.0.0:7001", False), ("ssljms", "tcp://h:7002", True)]
         self.assertEqual(self.acceptors(text), expected)
 
+    def test_the_secure_service_of_administrators_has_a_port_of_its_own(self) -> None:
+        text = STORE + "imq.service.activelist=jms,ssladmin\n"
+        self.assertEqual(self.acceptors(text), [("jms", "tcp://0.0.0.0:7676", False), ("ssladmin", "tcp://0.0.0.0:0", True)])
+        found = self.acceptors(text + "imq.ssladmin.tls.port=7003\nimq.ssladmin.hostname=h")
+        self.assertEqual(found[1:], [("ssladmin", "tcp://h:7003", True)])
+        [error] = Made("imq.service.activelist=jms,ssladmin").errors
+        self.assertIn("TLS needs imq.keystore.password", error)
+
     def test_links_with_tls_make_the_port_one_with_tls(self) -> None:
         made = Made(CLUSTER + STORE + "imq.cluster.transport=ssl\nimq.keystore.file.dirpath=keys\nimq.jms.tcp.port=7001")
         jms, plain = made.configuration.acceptors
