@@ -166,6 +166,7 @@ class _Assembly:
             self._error(content.place, f"<ha-policy> holds {', '.join(name for name, _ in content.inside)}: expected one of them")
             return
         for name, policy in content.inside:
+            self._configuration.has_ha_policy = True
             if name == "shared-store":
                 self._shared_store(policy)
             if name == "replication":

@@ -120,7 +120,7 @@ class _Maker:
         if configuration.cluster_connections:
             text = "<cluster-connections>: the members of a home cluster are those of imq.cluster.brokerlist; take the section out"
             self.findings.error(file, 0, text)
-        if configuration.shared_store or configuration.replication or configuration.scale_down:
+        if configuration.has_ha_policy:
             text = "<ha-policy>: a home broker keeps its messages until it is back, and has no other policy; take the section out"
             self.findings.error(file, 0, text)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.config.model.cluster import ClusterConnectionConfiguration, SharedStoreConfiguration
+from mqbroker.config.model.cluster import ClusterConnectionConfiguration
 from mqbroker.config.model.configuration import Configuration
 from mqclient.urls import TransportUri
 from tests.unit.config.imq.support import FOLDER, Made
@@ -26,9 +26,7 @@ class LinkTests(SynchronousTestCase):
         self.assertEqual((configuration.name, configuration.joins_others), ("b1", True))
 
     def test_another_cluster_model_stops_the_start(self) -> None:
-        configuration = Configuration(
-            cluster_connections=[ClusterConnectionConfiguration("a", "b")], shared_store=SharedStoreConfiguration(backup=False)
-        )
+        configuration = Configuration(cluster_connections=[ClusterConnectionConfiguration("a", "b")], has_ha_policy=True)
         errors = Made("", configuration=configuration).errors
         self.assertEqual([error.partition(": ")[0] for error in errors], [f"{FOLDER}/etc/broker.xml"] * 2)
         self.assertIn("<cluster-connections>: the members of a home cluster are those of imq.cluster.brokerlist", errors[0])
