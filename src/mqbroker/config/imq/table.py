@@ -242,7 +242,15 @@ DESTINATIONS: Sequence[ImqProperty] = (
     ),
     _shared(honoured("imq.autocreate.queue.localDeliveryPreferred", kinds.BOOLEAN, "Consumers of the queue's broker come first."), "false"),
     _shared(honoured("imq.autocreate.queue.consumerFlowLimit", kinds.integer(1, kinds.INT_MAX), "As consumerFlowLimit of a queue.")),
-    _shared(honoured("imq.autocreate.topic.consumerFlowLimit", kinds.integer(1, kinds.INT_MAX), "As consumerFlowLimit of a topic.")),
+    _shared(
+        warned(
+            "imq.autocreate.topic.consumerFlowLimit",
+            kinds.integer(1, kinds.INT_MAX),
+            "As consumerFlowLimit of a topic.",
+            "the settings of automatic destinations have no kind: imq.autocreate.queue.consumerFlowLimit holds for topics, too",
+            (),
+        )
+    ),
     _shared(honoured("imq.autocreate.destination.maxNumMsgs", _COUNT, "Most messages of such a destination; -1 no limit."), "-1"),
     _shared(honoured("imq.autocreate.destination.maxTotalMsgBytes", _SIZE, "Most bytes of it; -1 no limit."), "-1"),
     _shared(
