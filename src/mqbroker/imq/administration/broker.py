@@ -144,7 +144,9 @@ class ImqBroker(ServerResource):
         else:
             described = self._pending.result("listBrokers", membership.describe)
             found = list(map(enhanced_row, described))
-        head = {"clusterID": self._home.cluster_id or "", "clusterIsHighlyAvailable": membership is not None}
+        head: dict[str, Any] = {"clusterID": self._home.cluster_id or "", "clusterIsHighlyAvailable": membership is not None}
+        if membership is not None:
+            head["brokerID"] = self._enhanced_id
         return json.dumps({**head, "brokers": found})
 
     @property

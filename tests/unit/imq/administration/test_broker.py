@@ -152,7 +152,7 @@ class EnhancedTests(ImqCase):
         row = BrokerRow("b2", "c", "b:7676", "n", "1", State.FAILOVER_COMPLETE, "b1", 5, "", "")
         self.membership.described = [Described(row, 3, 61_000)]
         shown = self.ask("listBrokers")
-        self.assertTrue(shown["clusterIsHighlyAvailable"])
+        self.assertEqual((shown["clusterIsHighlyAvailable"], shown["brokerID"]), (True, "b1"))
         expected = {"brokerID": "b2", "address": "b:7676", "state": "TAKEOVER_COMPLETE", "messages": 3}
         self.assertEqual(shown["brokers"], [{**expected, "takeoverBrokerID": "b1", "statusAgeMs": 61_000}])
 
