@@ -44,8 +44,9 @@ for any text.
 
 A name that is not here stops the start, and the message names the nearest one. *Shared* properties have to be the same on all brokers of a
 cluster, so they belong into the cluster file. Some are compared when a link comes up: `imq.autocreate.queue`, `imq.autocreate.topic`,
-`imq.cluster.clusterid`, `imq.cluster.nomasterbroker` and, with a master, `imq.cluster.nowaitForMasterBroker` and
-`imq.cluster.dynamicChangeMasterBrokerEnabled`. The page is made from the table by which the files are read
+`imq.cluster.clusterid`, `imq.cluster.nomasterbroker`, with a master `imq.cluster.nowaitForMasterBroker` and
+`imq.cluster.dynamicChangeMasterBrokerEnabled`, and in an enhanced cluster `imq.cluster.ha`, `imq.cluster.monitor.interval` and
+`imq.service.activelist`. The page is made from the table by which the files are read
 (`python docs/generate_configuration.py`).
 
 In the names of a database `*` is `postgresql` or `sqlite`, the one that `dbVendor` names. Without `dbVendor` the names without a vendor

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from mqbroker.config.model.cluster import ClusterConnectionConfiguration, ReplicationConfiguration, SharedStoreConfiguration
     from mqbroker.config.model.configuration import Configuration
     from mqbroker.config.model.database import DatabaseStoreConfiguration
+    from mqbroker.config.model.home_cluster import EnhancedCluster
 
 LIMIT_SECONDS = 10.0
 """A warning tells of what takes longer."""
@@ -72,6 +73,9 @@ def detection(configuration: Configuration, nfs: Share | None, session: Share | 
     ``nfs`` is how long a dead file server of the shared folder goes unnoticed, ``session`` how long the lock manager keeps the lock of a
     broker that it does not hear of; None: it is free at once.
     """
+    home = configuration.home_cluster
+    if home is not None and home.enhanced is not None:
+        return Detection((_member(home.enhanced),), ())
     shared, copied = configuration.shared_store, configuration.replication
     links = tuple(_link(configuration, connection) for connection in configuration.cluster_connections)
     if shared is not None:
@@ -81,6 +85,16 @@ def detection(configuration: Configuration, nfs: Share | None, session: Share | 
     if copied is not None:
         return Detection((*_copies(configuration, copied, session), *links), ())
     return None
+
+
+def _member(cluster: EnhancedCluster) -> Delay:
+    """A broker that has died makes no suspect before its links are silent, and is not taken over before its stamp has stood still."""
+    silent = cluster.heartbeat_interval * cluster.heartbeat_threshold
+    shares = (
+        Share("imq.cluster.heartbeat.interval × imq.cluster.heartbeat.threshold", silent),
+        Share("imq.cluster.monitor.interval × (imq.cluster.monitor.threshold + 1)", cluster.detection_s - silent),
+    )
+    return Delay("Another member of the enhanced cluster begins to take over a dead broker", shares)
 
 
 def _folder(nfs: Share | None) -> Delay:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mqbroker import __version__
+from mqbroker.imq.administration.quiescence import has_clients, has_transient_messages
 from mqbroker.imq.enhanced.desk import Desk
 from mqbroker.imq.enhanced.membership import ADMISSION, Membership
 from mqbroker.imq.enhanced.sides import MemberStart, Outside
@@ -171,11 +172,10 @@ class ActiveMember:
             self._server.admission.restrict(ADMISSION, reason)
 
     def has_clients(self) -> bool:
-        return self._server.has_clients()
+        return has_clients(self._server)
 
     def has_transient_messages(self) -> bool:
-        queues = self._server.messaging.core.queues.values()
-        return any(queue.message_count > queue.durable_message_count for queue in queues if not queue.definition.internal)
+        return has_transient_messages(self._server)
 
     def settle_branches(self) -> None:
         self._delivery().coordination.decisions.look_everywhere()

@@ -107,6 +107,7 @@ class OneBrokerTests(InstanceCase):
         self.assertEqual(origins["imq.cluster.masterbroker"], f"cluster file ({self.central}:2)")
         self.assertEqual((origins["imq.cluster.url"], origins["imq.portmapper.port"]), ("-D", "command line"))
         self.good(0, "quiesce", "bkr", "-f")
+        self.assertEqual(json.loads(self.good(0, "query", "bkr", "--json"))["State"], "QUIESCE_COMPLETE")
         refused = mqbroker("producer", "--url", url, *login, "--destination", "queue://orders", "--message-count", "1")
         self.assertIn("the broker is quiesced", refused.err)
         self.good(0, "unquiesce", "bkr", "-f")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import given
@@ -16,6 +17,7 @@ from mqbroker.config.model.cluster import (
 )
 from mqbroker.config.model.configuration import Configuration
 from mqbroker.config.model.database import DatabaseStoreConfiguration
+from mqbroker.config.model.home_cluster import EnhancedCluster, HomeCluster
 from mqbroker.ha.detection import Delay, Detection, Share, detection, silence
 from mqclient.protocol.connection import ConnectionBroken, CoreConnection
 from mqclient.urls import TransportUri
@@ -42,6 +44,19 @@ def shares(delay: Delay) -> dict[str, float]:
 class SharedStoreTests(SynchronousTestCase):
     def test_without_a_backup_there_is_nothing_to_add_up(self) -> None:
         self.assertIsNone(detection(Configuration(), None))
+
+    def test_a_member_of_an_enhanced_cluster_is_taken_over_by_another_one(self) -> None:
+        cluster = EnhancedCluster(heartbeat_interval=1, heartbeat_threshold=2, monitor_interval=1, monitor_threshold=2)
+        home = HomeCluster((), None, "a:7676", enhanced=cluster)
+        found = detection(Configuration(home_cluster=home), None)
+        assert found is not None
+        [delay] = found.delays
+        self.assertEqual(([each.seconds for each in delay.shares], delay.seconds, found.warnings), ([2, 3], cluster.detection_s, []))
+        slow = detection(Configuration(home_cluster=replace(home, enhanced=EnhancedCluster())), None)
+        assert slow is not None
+        [warning] = slow.warnings
+        self.assertIn("after up to 135 s, more than 10 s (imq.cluster.monitor.interval", warning)
+        self.assertIsNone(detection(Configuration(home_cluster=replace(home, enhanced=None)), None))
 
     def test_the_folder_is_taken_at_the_next_look(self) -> None:
         folder, _ = found().delays

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -84,15 +85,15 @@ def brokerd(name: str, varhome: Path | None, **options: Any) -> None:
         return
     folder = instance_folder(varhome, name)
     if options["remove"]:
-        _remove(folder, options["force"])
+        _remove(folder, options["force"], definitions_of(options["definitions"]))
         return
     if not (folder / "etc" / "bootstrap.xml").exists():
         _create(folder)
     for what in options["resets"]:
-        if what == "store" and not _reset_database(name, varhome, options):
-            click.echo("-reset store is ignored in an enhanced cluster: its brokers share their data", err=True)
-        else:
-            _reset(folder, what)
+        if what == "store":
+            _reset_store(name, varhome, options)
+        elif what == "props":
+            _reset_properties(folder)
     _check_record_files(options["backup"], options["restore"])
     arguments = ["--instance", str(folder), *daemon_arguments(options), *_database_arguments(name, varhome, options)]
     sys.stdout.flush()
@@ -196,31 +197,80 @@ def _reset_database(name: str, varhome: Path | None, options: dict[str, Any]) ->
     return True
 
 
-def _reset(folder: Path, what: str) -> None:
-    """Forget what needs no running broker: the whole store, or the properties."""
-    try:
-        if what == "store":
-            shutil.rmtree(folder / "data", ignore_errors=False)
+def _reset_store(name: str, varhome: Path | None, options: dict[str, Any]) -> None:
+    folder = instance_folder(varhome, name)
+    with _stopped(folder, definitions_of(options["definitions"]), "-reset store"):
+        if not _reset_database(name, varhome, options):
+            click.echo("-reset store is ignored in an enhanced cluster: its brokers share their data", err=True)
+            return
+        try:
+            if (folder / "data").exists():
+                shutil.rmtree(folder / "data")
             (folder / "data").mkdir()
-        elif what == "props":
-            (folder / PROPERTIES_FILE).write_text("", encoding="utf-8")
+        except OSError as error:
+            raise CommandError(f"-reset store: {error}") from error
+
+
+def _reset_properties(folder: Path) -> None:
+    try:
+        (folder / PROPERTIES_FILE).write_text("", encoding="utf-8")
     except FileNotFoundError:
         pass
     except OSError as error:
-        raise CommandError(f"-reset {what}: {error}") from error
+        raise CommandError(f"-reset props: {error}") from error
 
 
-def _remove(folder: Path, force: bool) -> None:
+def _remove(folder: Path, force: bool, definitions: dict[str, str]) -> None:
     if not folder.exists():
         raise CommandError(f"There is no instance {folder.name} in {folder.parent}")
     if not force and not click.confirm(f"Do you want to remove instance {folder.name} with all its messages?", default=False):
         click.echo("The instance was not removed.")
         return
-    try:
-        shutil.rmtree(folder)
-    except OSError as error:
-        raise CommandError(f"cannot remove the instance: {error}") from error
+    with _stopped(folder, definitions, "-remove instance"):
+        try:
+            shutil.rmtree(folder)
+        except OSError as error:
+            raise CommandError(f"cannot remove the instance: {error}") from error
     click.echo(f"Removed instance {folder.name}.")
+
+
+@contextmanager
+def _stopped(folder: Path, definitions: dict[str, str], action: str) -> Iterator[None]:
+    """No broker runs on the instance meanwhile.  Raises CommandError where one does."""
+    from mqbroker.process.localfs import LocalFileSystem
+    from mqbroker.storage.disk.nodelock import NodeLock
+    from mqbroker.storage.errors import StorageError
+
+    directory = _lock_directory(folder, definitions)
+    if directory is None or not directory.is_dir():
+        yield  # no broker has ever run there
+        return
+    lock = NodeLock(LocalFileSystem(), str(directory))
+    try:
+        lock.acquire()
+    except (StorageError, OSError) as error:
+        raise CommandError(f"{action}: a broker runs on this instance, stop it first: {error}") from error
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _lock_directory(folder: Path, definitions: dict[str, str]) -> Path | None:
+    """Where the locks of the instance are; None for one without files.  Properties do not change it, so wrong ones do no harm here."""
+    from mqbroker.config.instance.instance import read_instance
+    from mqbroker.config.problems import ConfigurationError
+
+    def read_file(path: str) -> bytes:
+        return Path(path).read_bytes()
+
+    if not (folder / "etc" / "bootstrap.xml").exists():
+        return None
+    try:
+        configuration = read_instance(str(folder), read_file, os.environ, definitions).load(read_file).configuration
+    except (ConfigurationError, OSError) as error:
+        raise CommandError(str(error)) from error
+    return Path(configuration.node_manager_lock_directory or configuration.journal_directory)
 
 
 def _check_record_files(backup: Path | None, restore: Path | None) -> None:

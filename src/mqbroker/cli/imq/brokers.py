@@ -19,8 +19,13 @@ _ON_BROKER = "On the broker specified by:"
 @target_options
 def list_brokers(target: Target) -> None:
     """List the brokers of the cluster, also those that are down."""
-    target.open("Listing all the brokers in the cluster that the following broker is a member of:")
-    found = target.run("Listing the brokers in the cluster failed.", "listBrokers")
+    opening = "Listing all the brokers in the cluster that the following broker is a member of:"
+    try:
+        found = target.run("Listing the brokers in the cluster failed.", "listBrokers")
+    except CommandError:
+        target.open(opening)
+        raise
+    target.open(opening, broker_id=found.get("brokerID"))
     enhanced = found["clusterIsHighlyAvailable"]
     head = properties([[("Cluster ID", found["clusterID"]), ("Cluster is Highly Available", "true" if enhanced else "false")]], gap=3)
     target.show(found, f"{head}\n\n{_members(found['brokers']) if enhanced else _places(found['brokers'])}")

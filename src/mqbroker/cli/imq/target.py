@@ -68,15 +68,17 @@ class Target:
         if not self.as_json:
             click.echo(text)
 
-    def open(self, opening: str, *details: str) -> None:
-        """The beginning: what is done, with tables about it, and the broker."""
+    def open(self, opening: str, *details: str, broker_id: str | None = None) -> None:
+        """The beginning: what is done, with tables about it, and the broker, with its id in an enhanced cluster where that is known."""
         self.tell(opening)
         self.tell()
         for detail in details:
             self.tell(detail)
             self.tell()
         place = self.place
-        self.tell(table(("Host", "Primary Port"), [(place.host, place.port)]))
+        known = () if broker_id is None else (("Cluster Broker ID", broker_id),)
+        shown = (("Host", place.host), ("Primary Port", place.port), *known)
+        self.tell(table(tuple(title for title, _ in shown), [tuple(value for _, value in shown)]))
         self.tell()
 
     def show(self, value: Any, text: str) -> None:

@@ -166,6 +166,7 @@ class _Assembly:
             self._error(content.place, f"<ha-policy> holds {', '.join(name for name, _ in content.inside)}: expected one of them")
             return
         for name, policy in content.inside:
+            self._configuration.has_ha_policy = True
             if name == "shared-store":
                 self._shared_store(policy)
             if name == "replication":
@@ -230,7 +231,8 @@ class _Assembly:
         self._scale_down(role)
         scale_down = self._configuration.scale_down
         if manager is not None and scale_down is not None and scale_down.enabled:
-            self._error(role.place, "<scale-down> of a backup cannot be used with a <manager>: that is not there yet")
+            text = "the lock manager says whose data are newest, and does not know that they have been given away"
+            self._error(role.place, f"<scale-down> of a backup cannot be used with a <manager>: {text}")
 
     def _read_replication(self, backup: bool, role: Content, manager: LockManagerConfiguration | None = None) -> ReplicationConfiguration:
         known = [each.name for each in self._configuration.cluster_connections]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mqbroker.config.imq.files import PREFIX
-from mqbroker.config.imq.layers import DEFAULT, DEFINITION, OPTION, Layers, Setting
+from mqbroker.config.imq.layers import COMMAND_LINE, DEFAULT, Layers, Setting
 from mqbroker.config.imq.table import KNOWN_NAMES, find_property
 from mqbroker.config.problems import Findings, did_you_mean
 from mqbroker.config.schema.model import Item, Support
@@ -63,7 +63,7 @@ def check_layers(layers: Layers, findings: Findings) -> Checked:
 
 
 def _foreign(setting: Setting, findings: Findings) -> None:
-    if setting.origin.layer not in (DEFINITION, OPTION) and not setting.name.startswith(_JAVA):
+    if setting.origin.layer not in COMMAND_LINE and not setting.name.startswith(_JAVA):
         findings.warn(*place_of(setting), f"{setting.name} is no property of Open Message Queue and has no effect")
 
 

@@ -23,6 +23,7 @@ CLUSTER_FILE = "cluster file"
 INSTANCE = "instance"
 DEFINITION = "-D"
 OPTION = "command line"
+COMMAND_LINE = (DEFINITION, OPTION)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,11 @@ class Layers:
         """Does anything but the default give the property?"""
         setting = self.settings.get(name)
         return setting is not None and setting.origin.layer != DEFAULT
+
+    def from_command_line(self, name: str) -> bool:
+        """Does a definition or another option of the command line give the property?"""
+        setting = self.settings.get(name)
+        return setting is not None and setting.origin.layer in COMMAND_LINE
 
     def __iter__(self) -> Iterator[Setting]:
         return iter(self.settings.values())

@@ -11,7 +11,7 @@ from mqbroker.config.broker_xml.cluster_assembly import DEFAULT_CREDENTIALS
 from mqbroker.config.imq.checked import Checked
 from mqbroker.config.imq.databases import NEEDS_BROKER_ID, Databases, find_databases, may_be_shared
 from mqbroker.config.imq.destinations import DEAD_MESSAGE_QUEUE, AttributeRefused, Beans, parse_attributes, settings_with
-from mqbroker.config.imq.members import ENHANCED, Members, find_members
+from mqbroker.config.imq.members import ENHANCED, MASTER, Members, find_members
 from mqbroker.config.imq.passwords import Passwords
 from mqbroker.config.imq.places import Place
 from mqbroker.config.model.address_elements import ADDRESS_SETTING
@@ -33,6 +33,8 @@ CONNECTION = "imq"
 """The name of the cluster connection of home brokers, and of the connector to this one."""
 
 SERVICES = ("jms", "ssljms", "admin", "ssladmin")
+SECURE = ("ssljms", "ssladmin")
+"""Services that have a port with TLS of their own, beside a port of clients and links without it."""
 SLOW_DETECTION_S = 10
 """A takeover that takes longer to begin is warned of."""
 
@@ -99,7 +101,7 @@ class _Maker:
         self._refuse_other_clusters()
         self.configuration.name = self.checked["imq.instancename"]
         self.services = self._active_services()
-        if self._secure_port or "ssljms" in self.services:
+        if self._secure_port or self.services.intersection(SECURE):
             self.tls = self._tls()
         self.databases = find_databases(self.checked, self.instance.folder, self.passwords, self.findings)
         self.configuration.database_store = self._store() or self.configuration.database_store
@@ -118,7 +120,7 @@ class _Maker:
         if configuration.cluster_connections:
             text = "<cluster-connections>: the members of a home cluster are those of imq.cluster.brokerlist; take the section out"
             self.findings.error(file, 0, text)
-        if configuration.shared_store or configuration.replication or configuration.scale_down:
+        if configuration.has_ha_policy:
             text = "<ha-policy>: a home broker keeps its messages until it is back, and has no other policy; take the section out"
             self.findings.error(file, 0, text)
 
@@ -141,8 +143,10 @@ class _Maker:
         plain = checked["imq.jms.tcp.port"]
         if plain and (plain != members.own.port or self._secure_port):
             made.append(self._acceptor("jms-tcp", checked.get("imq.jms.hostname", host), plain, False, common))
-        if "ssljms" in self.services and not self._secure_port:
-            made.append(self._acceptor("ssljms", checked.get("imq.ssljms.hostname", host), checked["imq.ssljms.tls.port"], True, common))
+        for name in SECURE:
+            if name in self.services and not self._secure_port:
+                at, port = checked.get(f"imq.{name}.hostname", host), checked[f"imq.{name}.tls.port"]
+                made.append(self._acceptor(name, at, port, True, common))
         self.configuration.acceptors[:0] = made
 
     @property
@@ -262,6 +266,7 @@ class _Maker:
             master=None if members.master is None else str(members.master),
             address=str(members.own),
             dynamic_change_master=checked["imq.cluster.dynamicChangeMasterBrokerEnabled"],
+            master_from_command_line=checked.layers.from_command_line(MASTER),
             nowait_for_master=checked["imq.cluster.nowaitForMasterBroker"],
             nowait_for_master_s=checked["imq.cluster.nowaitForMasterBrokerTimeoutInSeconds"],
             change_master_wait_s=checked["imq.cluster.changeMasterBrokerWaitTimeout"],
@@ -277,6 +282,7 @@ class _Maker:
             record=self.databases.record,
             finds_members=self._finds_members(members),
             enhanced=self._enhanced_cluster() if checked[ENHANCED] else None,
+            services=self.services,
         )
 
     def _store(self) -> DatabaseStoreConfiguration | None:

@@ -15,6 +15,7 @@ def match_properties(home: HomeCluster) -> dict[str, str]:
     if home.enhanced is not None:
         found["imq.cluster.ha"] = _flag(True)
         found["imq.cluster.monitor.interval"] = f"{home.enhanced.monitor_interval:g}"
+        found["imq.service.activelist"] = ",".join(sorted(home.services))
     elif home.record is not None:
         found["imq.cluster.nomasterbroker"] = _flag(True)
     if home.master is not None:

@@ -36,6 +36,7 @@ OWN_USERS = "users, roles and permissions are those of login.config and broker.x
 OWN_LOG = "the log of this broker is that of the process"
 OWN_METRICS = "metrics are those of broker.xml"
 PAGES = "the broker pages messages to its disk instead of refusing them; see global-max-size in broker.xml"
+PREPARED = "prepared branches wait for their manager, as transaction-timeout of broker.xml says"
 NOT_SPOKEN = "its protocol is not spoken"
 
 
@@ -119,7 +120,7 @@ CLUSTER: Sequence[ImqProperty] = (
     ),
     _shared(honoured("imq.cluster.clusterid", kinds.TEXT, "Name of the cluster, which has to be the same on all brokers.")),
     _each(honoured("imq.cluster.hostname", kinds.TEXT, "Host at which other brokers reach this one; `imq.hostname` unless set.")),
-    _each(quiet("imq.cluster.port", _PORT, "Port of the service cluster.", NO_PORT_MAPPER)),
+    _each(warned("imq.cluster.port", _PORT, "Port of the service cluster.", NO_PORT_MAPPER, (0,))),
     _shared(
         honoured("imq.cluster.transport", kinds.choice("TCP", "SSL"), "ssl: links use TLS, and so does everybody on that port."), "tcp"
     ),
@@ -130,7 +131,7 @@ CLUSTER: Sequence[ImqProperty] = (
     _each(honoured("imq.cluster.ping.interval", _SECONDS, "Between two pings of a link, s; twice as long without one ends it."), "60"),
     _each(honoured("imq.cluster.locktimeout", _SECONDS, "How long a reserved name waits for other brokers, s."), "60"),
     _each(honoured("imq.cluster.waitReplyTimeout", _SECONDS, "How long a request waits for another broker, s."), "180"),
-    _each(quiet("imq.cluster.acktimeout", _SECONDS, "A time limit, s.", "an acknowledgement waits as long as the link is there")),
+    _each(warned("imq.cluster.acktimeout", _SECONDS, "A time limit, s.", "an acknowledgement waits as long as the link is there", (180,))),
     _each(honoured("imq.cluster.changeMasterBrokerWaitTimeout", _SECONDS, "How long a change of the master waits for changes, s."), "180"),
     _each(
         honoured("imq.cluster.pendingTransactionCheckInterval", _SECONDS, "Between two questions about an undecided transaction, s."),
@@ -141,7 +142,7 @@ CLUSTER: Sequence[ImqProperty] = (
     ),
     _each(quiet("imq.cluster.waitInfoReplyTimeout", _SECONDS, "A time limit, s.", "there are no such requests")),
     _each(quiet("imq.cluster.waitConnectionInitTimeout", _SECONDS, "A time limit, s.", "a start waits for nobody but the master's record")),
-    _each(quiet("imq.cluster.shutdownTimeout", _SECONDS, "A time limit, s.", "a stop waits at most 10 s for other brokers")),
+    _each(warned("imq.cluster.shutdownTimeout", _SECONDS, "A time limit, s.", "a stop waits at most 10 s for other brokers", (30,))),
     _each(
         warned(
             "imq.cluster.enforceRemoteDestinationLimit",
@@ -201,6 +202,8 @@ SERVICES: Sequence[ImqProperty] = (
     _each(honoured("imq.jms.hostname", kinds.TEXT, "The host of that port; as imq.hostname unless set.")),
     _each(honoured("imq.ssljms.tls.port", _PORT, "The port of the service ssljms; 0: the system chooses one."), "0"),
     _each(honoured("imq.ssljms.hostname", kinds.TEXT, "The host of that port; as imq.hostname unless set.")),
+    _each(honoured("imq.ssladmin.tls.port", _PORT, "The port of the service ssladmin; 0: the system chooses one."), "0"),
+    _each(honoured("imq.ssladmin.hostname", kinds.TEXT, "The host of that port; as imq.hostname unless set.")),
     _each(honoured("imq.keystore.file.dirpath", kinds.TEXT, "Folder of the key store, relative to etc; etc unless set.")),
     _each(honoured("imq.keystore.file.name", kinds.TEXT, "Key store of TLS: PKCS12, JKS or PEM."), "keystore"),
     _each(honoured("imq.keystore.password", kinds.TEXT, "Its password.")),
@@ -240,7 +243,15 @@ DESTINATIONS: Sequence[ImqProperty] = (
     ),
     _shared(honoured("imq.autocreate.queue.localDeliveryPreferred", kinds.BOOLEAN, "Consumers of the queue's broker come first."), "false"),
     _shared(honoured("imq.autocreate.queue.consumerFlowLimit", kinds.integer(1, kinds.INT_MAX), "As consumerFlowLimit of a queue.")),
-    _shared(honoured("imq.autocreate.topic.consumerFlowLimit", kinds.integer(1, kinds.INT_MAX), "As consumerFlowLimit of a topic.")),
+    _shared(
+        warned(
+            "imq.autocreate.topic.consumerFlowLimit",
+            kinds.integer(1, kinds.INT_MAX),
+            "As consumerFlowLimit of a topic.",
+            "the settings of automatic destinations have no kind: imq.autocreate.queue.consumerFlowLimit holds for topics, too",
+            (),
+        )
+    ),
     _shared(honoured("imq.autocreate.destination.maxNumMsgs", _COUNT, "Most messages of such a destination; -1 no limit."), "-1"),
     _shared(honoured("imq.autocreate.destination.maxTotalMsgBytes", _SIZE, "Most bytes of it; -1 no limit."), "-1"),
     _shared(
@@ -293,13 +304,17 @@ OTHERS: Sequence[ImqProperty] = (
             ("imq.authentication.type", ("digest", "basic")),
         )
     ),
+    _each(warned("imq.authentication.*.user_repository", kinds.TEXT, "Where users are.", OWN_USERS, ("file",))),
     _family("imq.accesscontrol.*", "Permissions.", OWN_USERS),
     _family("imq.authentication.*", "Logins.", OWN_USERS),
+    _each(warned("imq.user_repository.ldap.*", kinds.TEXT, "Users in LDAP.", OWN_USERS, ())),
+    _each(warned("imq.user_repository.jaas.*", kinds.TEXT, "Users of JAAS.", OWN_USERS, ())),
     _family("imq.user_repository.*", "Users.", OWN_USERS),
     _family("imq.imqcmd.password", "Password of the commands.", "the commands read it from their passfile"),
     _family("imq.log.*", "The log.", OWN_LOG),
     _family("imq.metrics.*", "Metrics.", OWN_METRICS),
-    _family("imq.transaction.*", "Transactions.", "prepared branches wait for their manager, as transaction-timeout of broker.xml says"),
+    _each(warned("imq.transaction.autorollback", kinds.BOOLEAN, "Roll prepared branches back at the start.", PREPARED)),
+    _family("imq.transaction.*", "Transactions.", PREPARED),
     _family("imq.memory.*", "Memory.", PAGES),
     _family("imq.*.threshold", "Memory.", PAGES),
     _family("imq.*.count", "Memory.", PAGES),

@@ -256,6 +256,8 @@ class Configuration:
         return bool(self.network_check_list.strip(" ,\n\t") or self.network_check_url_list.strip(" ,\n\t"))
 
     # Blocks
+    has_ha_policy: bool = False
+    """Is there an ``ha-policy`` with anything in it, also one that says that nobody takes over?"""
     acceptors: list[TransportUri] = field(default_factory=list)
     connectors: dict[str, TransportUri] = field(default_factory=dict)
     addresses: list[AddressConfiguration] = field(default_factory=list)

@@ -72,6 +72,8 @@ class HomeCluster:
 
     dynamic_change_master: bool = False
     """May the master be changed while the cluster runs?"""
+    master_from_command_line: bool = False
+    """Does the command line name the master?  Then it is not changed while the cluster runs, as in OpenMQ."""
     nowait_for_master: bool = False
     """Does this broker serve clients before it has the record?  What needs the record waits up to ``nowait_for_master_s`` for it."""
     nowait_for_master_s: float = 90
@@ -99,6 +101,8 @@ class HomeCluster:
     """Do the members find each other through the database of the record?"""
     enhanced: EnhancedCluster | None = None
     """None in a conventional cluster."""
+    services: frozenset[str] = frozenset(("jms", "admin"))
+    """The services that are active, by the names of ``imq.service.activelist``."""
 
     @property
     def is_master(self) -> bool:

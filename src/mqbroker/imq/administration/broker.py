@@ -17,6 +17,7 @@ from mqbroker.config.problems import Findings
 from mqbroker.imq.administration.destinations import Destinations
 from mqbroker.imq.administration.durables import destroy_durable, durable_rows
 from mqbroker.imq.administration.pending import Pending
+from mqbroker.imq.administration.quiescence import has_clients, has_transient_messages
 from mqbroker.imq.administration.views import BROKER_DOWN, broker_groups, cluster_rows, enhanced_row, origin_rows
 from mqbroker.imq.enhanced.takeover import TakeoverError
 from mqbroker.server.management.registry import ManagementError, Operation, ServerResource, as_int, as_object, as_text
@@ -127,7 +128,11 @@ class ImqBroker(ServerResource):
         if not self.server.admission.restricts(QUIESCED):
             return "OPERATING"
         membership = self._membership
-        return "QUIESCE_STARTED" if membership is not None and membership.state is State.QUIESCE_STARTED else "QUIESCE_COMPLETE"
+        if membership is None:
+            begun = has_clients(self.server) or has_transient_messages(self.server)
+        else:
+            begun = membership.state is State.QUIESCE_STARTED
+        return "QUIESCE_STARTED" if begun else "QUIESCE_COMPLETE"
 
     # --- views
 
@@ -139,7 +144,9 @@ class ImqBroker(ServerResource):
         else:
             described = self._pending.result("listBrokers", membership.describe)
             found = list(map(enhanced_row, described))
-        head = {"clusterID": self._home.cluster_id or "", "clusterIsHighlyAvailable": membership is not None}
+        head: dict[str, Any] = {"clusterID": self._home.cluster_id or "", "clusterIsHighlyAvailable": membership is not None}
+        if membership is not None:
+            head["brokerID"] = self._enhanced_id
         return json.dumps({**head, "brokers": found})
 
     @property

@@ -111,8 +111,9 @@ class ChangeOfMaster:
         recording = self._recording
         if recording.mastership is None:
             raise MasterChangeError(Status.PRECONDITION_FAILED, "this cluster has no master broker")
-        if not self._cluster.dynamic_change_master:
-            raise MasterChangeError(Status.NOT_ALLOWED, "imq.cluster.dynamicChangeMasterBrokerEnabled is not true")
+        fixed = self._fixed()
+        if fixed is not None:
+            raise MasterChangeError(Status.NOT_ALLOWED, fixed)
         if not recording.is_master:
             if recording.master_peer() is None:
                 raise MasterChangeError(Status.UNAVAILABLE, f"the master broker {recording.master} is not linked")
@@ -127,6 +128,14 @@ class ChangeOfMaster:
         if peer is None:
             raise MasterChangeError(Status.PRECONDITION_FAILED, f"{master} is not linked")
         return peer
+
+    def _fixed(self) -> str | None:
+        """Why this broker takes part in no change of the master; None if it does."""
+        if not self._cluster.dynamic_change_master:
+            return "imq.cluster.dynamicChangeMasterBrokerEnabled is not true"
+        if self._cluster.master_from_command_line:
+            return "the command line of this broker gives imq.cluster.masterbroker: write it into the cluster file instead"
+        return None
 
     async def _stored(self) -> None:
         """Wait until everything on record is durable."""
@@ -224,8 +233,9 @@ class ChangeOfMaster:
     def answer_prepare(self, change: Any, old: Any, changes: Any, complete: Any) -> None:
         """The master sends its record to the broker that is to be the next master."""
         recording = self._recording
-        if not self._cluster.dynamic_change_master:
-            raise ManagementError(f"{Status.NOT_ALLOWED}: imq.cluster.dynamicChangeMasterBrokerEnabled is not true")
+        fixed = self._fixed()
+        if fixed is not None:
+            raise ManagementError(f"{Status.NOT_ALLOWED}: {fixed}")
         if not recording.synchronised or recording.is_master or old != recording.master:
             raise ManagementError(f"{Status.PRECONDITION_FAILED}: {recording.place} does not follow the change record of {old}")
         known = self._prepared

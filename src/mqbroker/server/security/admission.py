@@ -37,11 +37,13 @@ class Admission:
         """Why no clients are taken; None while they are."""
         return next(iter(self._reasons.values()), None)
 
+    def is_administrator(self, subject: Subject) -> bool:
+        """Is this user taken whatever the reason is?  Without security nobody is."""
+        security = self._security
+        return security.enabled and security.allows(subject.roles, "manage", self._management)
+
     def check(self, subject: Subject) -> None:
         """Raises SessionCreationRejectedError for a user who is to wait."""
-        if not self._reasons or subject.is_cluster_user:
-            return
-        security = self._security
-        if security.enabled and security.allows(subject.roles, "manage", self._management):
+        if not self._reasons or subject.is_cluster_user or self.is_administrator(subject):
             return
         raise SessionCreationRejectedError(f"AMQ229008: Server not started: {self.reason}")

@@ -8,7 +8,9 @@ from unittest import mock
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from mqbroker.process.localfs import LocalFileSystem
 from mqbroker.process.sqlite import SqliteDatabase
+from mqbroker.storage.disk.nodelock import NodeLock
 from mqbroker.storage.sql import schema, session
 from tests.unit.cli.runner import Result, mqbroker
 
@@ -138,6 +140,57 @@ class BrokerdTests(SynchronousTestCase):
             self.assertIn("The instance was not removed.", self.brokerd("-remove", "instance").out)
         self.assertTrue(self.instance.exists())
         self.assertEqual(self.brokerd("-remove", "instance", "-force").out, "Removed instance b1.\n")
+        self.assertFalse(self.instance.exists())
+
+    def test_nothing_is_deleted_below_a_broker_that_runs(self) -> None:
+        self.brokerd()
+        journal = self.instance / "data" / "journal"
+        journal.mkdir()
+        broker = NodeLock(LocalFileSystem(), str(journal))
+        broker.acquire()
+        self.started.clear()
+        for action in ("-reset", "store"), ("-remove", "instance", "-force"):
+            result = self.brokerd(*action)
+            self.assertEqual((result.status, self.started, journal.exists()), (1, [], True))
+            self.assertIn("a broker runs on this instance", result.err)
+        broker.release()
+        self.assertEqual(self.brokerd("-remove", "instance", "-force").status, 0)
+        self.assertFalse(self.instance.exists())
+
+    def test_rows_in_a_database_are_not_deleted_below_a_broker_that_runs(self) -> None:
+        self.brokerd()
+        path = self.varhome / "messages.db"
+        text = f"imq.persist.store=jdbc\nimq.persist.jdbc.opendburl=jdbc:sqlite:{path}\nimq.brokerid=b1\n"
+        (self.instance / "props" / "config.properties").write_text(text)
+        database = SqliteDatabase(str(path))
+        connection = database.connect()
+        self.addCleanup(connection.close)
+        schema.prepare(database, connection)
+        session.take(connection, "node-1", "owner", "b1")
+        (self.instance / "data" / "journal").mkdir()
+        broker = NodeLock(LocalFileSystem(), str(self.instance / "data" / "journal"))
+        broker.acquire()
+        self.addCleanup(broker.release)
+        self.assertEqual(self.brokerd("-reset", "store").status, 1)
+        self.assertEqual(session.node_id_of(connection, "b1"), "node-1")
+
+    def test_the_lock_is_where_the_broker_xml_says(self) -> None:
+        self.brokerd()
+        broker_xml = self.instance / "etc" / "broker.xml"
+        broker_xml.write_text(broker_xml.read_text().replace("data/journal", "${place}/journal"))
+        journal = self.varhome / "elsewhere" / "journal"
+        journal.mkdir(parents=True)
+        broker = NodeLock(LocalFileSystem(), str(journal))
+        broker.acquire()
+        self.addCleanup(broker.release)
+        self.assertEqual(self.brokerd("-remove", "instance", "-force", f"-Dplace={self.varhome}/elsewhere").status, 1)
+        broker_xml.write_text("<configuration>")
+        result = self.brokerd("-remove", "instance", "-force")
+        self.assertEqual((result.status, self.instance.exists()), (1, True))
+
+    def test_an_instance_without_files_is_removed(self) -> None:
+        self.instance.mkdir(parents=True)
+        self.assertEqual(self.brokerd("-remove", "instance", "-force").status, 0)
         self.assertFalse(self.instance.exists())
 
     def test_bad_names_and_definitions(self) -> None:

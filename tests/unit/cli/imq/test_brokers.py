@@ -22,7 +22,7 @@ MEMBER = {
     "takeoverBrokerID": "b1",
     "statusAgeMs": 61_000,
 }
-MEMBERS = {"clusterID": "c", "clusterIsHighlyAvailable": True, "brokers": [MEMBER]}
+MEMBERS = {"clusterID": "c", "clusterIsHighlyAvailable": True, "brokerID": "b1", "brokers": [MEMBER]}
 
 
 class ViewTests(CommandCase):
@@ -37,6 +37,9 @@ class ViewTests(CommandCase):
 
     def test_the_members_of_an_enhanced_cluster(self) -> None:
         self.answer(listBrokers=MEMBERS)
+        head = [line.split() for line in self.good("list", "bkr").splitlines()[2:6]]
+        self.assertIn(["Host", "Primary", "Port", "Cluster", "Broker", "ID"], head)
+        self.assertIn(["somewhere", "7700", "b1"], head)
         out = self.good("list", "bkr")
         self.assertIn("Cluster is Highly Available   true\n", out)
         self.assertRegex(out, r"Msgs in store +performing takeover +status timestamp\n")

@@ -675,6 +675,10 @@ class PropertyTests(ConfigurationTestCase):
         found = self.with_properties("groupingHandlerConfiguration=-\nHAPolicyConfiguration.scaleDownConfiguration=-\n", core).configuration
         self.assertEqual((found.grouping_handler, found.scale_down), (None, None))
 
+    def test_any_policy_is_noticed(self) -> None:
+        for policy, there in (("", False), ("<ha-policy/>", False), ("<ha-policy><primary-only/></ha-policy>", True)):
+            self.assertEqual(self.with_properties("", BASE + policy).configuration.has_ha_policy, there, policy)
+
     def test_a_text_works_without_files(self) -> None:
         found = parse_configuration(document(BASE), substitutions={"brokerconfig.clusterConfigurations.c.connectorName": "own"})
         self.assertEqual(found.configuration.cluster_connections, [ClusterConnectionConfiguration("c", "own")])

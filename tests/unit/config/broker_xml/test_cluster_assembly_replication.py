@@ -93,6 +93,10 @@ class ReplicationTests(ConfigurationTestCase):
             (f"{MANAGER}<primary>{MANAGER}</primary>", "there is a second <manager>: expected one, in the role or beside it"),
             (MANAGER, "<replication> holds nothing: expected primary or backup"),
             (f"<primary>{MANAGER.replace('key=', 'name=', 1)}</primary>", "name"),
+            (
+                f"<backup>{MANAGER}<scale-down/></backup>",
+                "<scale-down> of a backup cannot be used with a <manager>: the lock manager says whose data are newest, and does not know",
+            ),
             ("<primary><coordination-id>peer</coordination-id></primary>", "<coordination-id> needs a <manager>"),
             ("<master><coordination-id>peer</coordination-id></master>", "<coordination-id> cannot be used: under its old name"),
             (f"<primary>{MANAGER}<coordination-id>a/b</coordination-id></primary>", "expected a text without a slash"),

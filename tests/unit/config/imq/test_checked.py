@@ -34,6 +34,28 @@ class CheckTests(SynchronousTestCase):
         self.assertIn(f"{PROPERTIES}:1: imq.cluster.enforceRemoteDestinationLimit=true has no effect: limits hold", warning)
         self.assertEqual(Made("imq.cluster.enforceRemoteDestinationLimit=false").warnings, [])
 
+    def test_ignored_values_that_would_change_something(self) -> None:
+        asks = (
+            "imq.cluster.port=7700",
+            "imq.cluster.acktimeout=5",
+            "imq.cluster.shutdownTimeout=60",
+            "imq.transaction.autorollback=true",
+            "imq.authentication.basic.user_repository=ldap",
+            "imq.user_repository.ldap.server=ldap.example:389",
+        )
+        for line in asks:
+            [warning] = Made(line).warnings
+            self.assertIn(f"{line} has no effect: ", warning)
+        usual = (
+            "imq.cluster.port=0\nimq.cluster.acktimeout=180\nimq.cluster.shutdownTimeout=30\nimq.transaction.autorollback=false\n"
+            "imq.authentication.basic.user_repository=file\nimq.user_repository.file.filename=passwd"
+        )
+        self.assertEqual(Made(usual).warnings, [])
+
+    def test_the_limit_of_automatic_topics_is_told_to_be_that_of_queues(self) -> None:
+        [warning] = Made("imq.autocreate.topic.consumerFlowLimit=5").warnings
+        self.assertIn("has no effect: the settings of automatic destinations have no kind", warning)
+
     def test_what_changes_nothing_is_accepted(self) -> None:
         text = (
             "imq.log.file.rolloverbytes=1\nimq.cluster.heartbeat.interval=2\nimq.jms.max_threads=9\nimq.yellow.threshold=1\n.level=INFO\n"

@@ -63,3 +63,4 @@ class EnhancedTests(SynchronousTestCase):
     def test_members_compare_the_monitor(self) -> None:
         found = match_properties(self.made(FAST).home)
         self.assertEqual((found["imq.cluster.ha"], found["imq.cluster.monitor.interval"]), ("true", "1"))
+        self.assertEqual(found["imq.service.activelist"], "admin,jms")

@@ -29,6 +29,14 @@ class PrecedenceTests(SynchronousTestCase):
         made = Made(f"{URL}{NAME}=3", files=files, definitions={NAME: "4"}, options={NAME: "5"})
         self.assertEqual((made.text(NAME), made.origin(NAME)), ("5", "command line"))
 
+    def test_what_the_command_line_gives(self) -> None:
+        """Of the master a broker has to know it, for it cannot be changed then."""
+        name = "imq.cluster.masterbroker"
+        for sources, given in (({}, False), ({"definitions": {name: "b"}}, True), ({"options": {name: "b"}}, True)):
+            made = Made(f"{name}=b", **sources)  # type: ignore[arg-type]
+            self.assertEqual(made.home.master_from_command_line, given)
+        self.assertFalse(Made("").home.master_from_command_line)
+
     def test_the_url_itself_follows_the_same_order(self) -> None:
         other = "/etc/imq/other.properties"
         files = {CENTRAL: f"{NAME}=2", other: f"{NAME}=3"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.config.model.cluster import ClusterConnectionConfiguration, SharedStoreConfiguration
+from mqbroker.config.model.cluster import ClusterConnectionConfiguration
 from mqbroker.config.model.configuration import Configuration
 from mqclient.urls import TransportUri
 from tests.unit.config.imq.support import FOLDER, Made
@@ -26,9 +26,7 @@ class LinkTests(SynchronousTestCase):
         self.assertEqual((configuration.name, configuration.joins_others), ("b1", True))
 
     def test_another_cluster_model_stops_the_start(self) -> None:
-        configuration = Configuration(
-            cluster_connections=[ClusterConnectionConfiguration("a", "b")], shared_store=SharedStoreConfiguration(backup=False)
-        )
+        configuration = Configuration(cluster_connections=[ClusterConnectionConfiguration("a", "b")], has_ha_policy=True)
         errors = Made("", configuration=configuration).errors
         self.assertEqual([error.partition(": ")[0] for error in errors], [f"{FOLDER}/etc/broker.xml"] * 2)
         self.assertIn("<cluster-connections>: the members of a home cluster are those of imq.cluster.brokerlist", errors[0])
@@ -64,6 +62,14 @@ class AcceptorTests(SynchronousTestCase):
         text = STORE + "imq.jms.tcp.port=7001\nimq.service.activelist=jms,ssljms\nimq.ssljms.tls.port=7002\nimq.ssljms.hostname=h"
         expected = [("jms", "tcp://0.0.0.0:7676", False), ("jms-tcp", "tcp://0.0.0.0:7001", False), ("ssljms", "tcp://h:7002", True)]
         self.assertEqual(self.acceptors(text), expected)
+
+    def test_the_secure_service_of_administrators_has_a_port_of_its_own(self) -> None:
+        text = STORE + "imq.service.activelist=jms,ssladmin\n"
+        self.assertEqual(self.acceptors(text), [("jms", "tcp://0.0.0.0:7676", False), ("ssladmin", "tcp://0.0.0.0:0", True)])
+        found = self.acceptors(text + "imq.ssladmin.tls.port=7003\nimq.ssladmin.hostname=h")
+        self.assertEqual(found[1:], [("ssladmin", "tcp://h:7003", True)])
+        [error] = Made("imq.service.activelist=jms,ssladmin").errors
+        self.assertIn("TLS needs imq.keystore.password", error)
 
     def test_links_with_tls_make_the_port_one_with_tls(self) -> None:
         made = Made(CLUSTER + STORE + "imq.cluster.transport=ssl\nimq.keystore.file.dirpath=keys\nimq.jms.tcp.port=7001")

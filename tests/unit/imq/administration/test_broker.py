@@ -66,6 +66,19 @@ class BrokerTests(ImqCase):
         self.ask("unquiesce")
         self.assertEqual((self.resource.state, self.world.server.admission.reason), ("OPERATING", None))
 
+    def test_the_quiesce_is_complete_when_clients_and_what_a_stop_would_lose_are_gone(self) -> None:
+        client = self.world.peer()
+        session = client.open()
+        session.create_queue("q")
+        session.publish(durable=False)
+        self.world.security.enabled = True
+        self.ask("quiesce")
+        self.assertEqual(self.resource.state, "QUIESCE_STARTED")
+        client.lose()
+        self.assertEqual(self.resource.state, "QUIESCE_STARTED", "the message would be lost")
+        self.world.registry.invoke("queue.q", "removeAllMessages", ())
+        self.assertEqual(self.resource.state, "QUIESCE_COMPLETE")
+
     def test_a_shutdown_lets_who_asks_leave_first(self) -> None:
         self.ask("shutdown")
         self.assertEqual((self.stops, self.resource.state), ([], "SHUTDOWN_STARTED"))
@@ -139,7 +152,7 @@ class EnhancedTests(ImqCase):
         row = BrokerRow("b2", "c", "b:7676", "n", "1", State.FAILOVER_COMPLETE, "b1", 5, "", "")
         self.membership.described = [Described(row, 3, 61_000)]
         shown = self.ask("listBrokers")
-        self.assertTrue(shown["clusterIsHighlyAvailable"])
+        self.assertEqual((shown["clusterIsHighlyAvailable"], shown["brokerID"]), (True, "b1"))
         expected = {"brokerID": "b2", "address": "b:7676", "state": "TAKEOVER_COMPLETE", "messages": 3}
         self.assertEqual(shown["brokers"], [{**expected, "takeoverBrokerID": "b1", "statusAgeMs": 61_000}])
 

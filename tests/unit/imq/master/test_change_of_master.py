@@ -147,6 +147,19 @@ class RefusedTests(ChangeCase):
         [failure] = [one.shared.change_of_master.change(TWO)]
         self.assertEqual(self.failureResultOf(failure).value.status, Status.NOT_ALLOWED)
 
+    def test_where_a_command_line_names_the_master(self) -> None:
+        _, one, _, _ = three(dynamic_change_master=True, master_from_command_line=True)
+        failure = self.failureResultOf(one.shared.change_of_master.change(TWO))
+        self.assertEqual(failure.value.status, Status.NOT_ALLOWED)
+        net = Net(dynamic_change_master=True)
+        one = net.add(ONE)
+        net.add(TWO, master_from_command_line=True)
+        found: list[Any] = []
+        one.shared.change_of_master.change(TWO).addBoth(found.append)
+        net.settle()
+        self.assertIn("NOT_ALLOWED: the command line of this broker gives imq.cluster.masterbroker", str(found[0].value))
+        self.assertEqual((one.recording.master, one.recording.keeping.blocked), (ONE, None))
+
     def test_without_a_master(self) -> None:
         _, one, two, _ = three(master=None, dynamic_change_master=True)
         failure = self.failureResultOf(one.shared.change_of_master.change(TWO))
