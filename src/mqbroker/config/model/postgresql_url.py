@@ -20,7 +20,30 @@ _SERVERS = {
     "preferSlave": "prefer-standby",
 }
 _AS_THEY_ARE = ("sslrootcert", "sslcert", "sslkey", "sslpassword", "options")
-_HINTS = {"socketTimeout": "write jdbc-network-timeout"}
+_OF_JAVA = frozenset(
+    {
+        "assumeMinServerVersion",
+        "binaryTransfer",
+        "cancelSignalTimeout",
+        "defaultRowFetchSize",
+        "disableColumnSanitiser",
+        "hostRecheckSeconds",
+        "loadBalanceHosts",
+        "logUnclosedConnections",
+        "loggerFile",
+        "loggerLevel",
+        "preparedStatementCacheQueries",
+        "preparedStatementCacheSizeMiB",
+        "prepareThreshold",
+        "reWriteBatchedInserts",
+        "receiveBufferSize",
+        "sendBufferSize",
+        "socketTimeout",
+        "tcpKeepAlive",
+        "tcpNoDelay",
+    }
+)
+"""Parameters that tune the Java driver, and change nothing here."""
 PARAMETERS = (
     "user",
     "password",
@@ -47,9 +70,8 @@ def libpq_place(text: str) -> dict[str, str]:
         raise ValueError("the database is missing")
     given = dict(parse_qsl(query, keep_blank_values=True))
     for name in given:
-        if name not in PARAMETERS:
-            hint = _HINTS.get(name, f"expected one of {', '.join(PARAMETERS)}")
-            raise ValueError(f"the parameter {name} is not supported: {hint}")
+        if name not in PARAMETERS and name not in _OF_JAVA:
+            raise ValueError(f"the parameter {name} is not supported: expected one of {', '.join(PARAMETERS)}")
     places = [_place(each) for each in hosts.split(",")]
     found = {"host": ",".join(host for host, _ in places), "port": ",".join(port for _, port in places), "dbname": database}
     return found | {name: given[name] for name in ("user", "password", *_AS_THEY_ARE) if name in given} | _translated(given)

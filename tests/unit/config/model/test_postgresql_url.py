@@ -43,6 +43,7 @@ class UrlTests(TestCase):
             ("connectTimeout=0&loginTimeout=5", {"connect_timeout": "5"}),
             ("connectTimeout=0", {}),
             ("ApplicationName=broker", {"application_name": "broker"}),
+            ("prepareThreshold=0&socketTimeout=3", {}),
         ):
             with self.subTest(text=text):
                 self.assertEqual(libpq_place(f"//h/mq?{text}"), ONE | expected)
@@ -53,8 +54,7 @@ class UrlTests(TestCase):
             ("//h:x/mq", "'h:x' is no host with a port"),
             ("//h:99999/mq", "is no host with a port"),
             ("//u:secret@h/mq", "write the parameters user and password"),
-            ("//h/mq?prepareThreshold=0", "the parameter prepareThreshold is not supported: expected one of user, password"),
-            ("//h/mq?socketTimeout=3", "the parameter socketTimeout is not supported: write jdbc-network-timeout"),
+            ("//h/mq?sslFactory=x", "the parameter sslFactory is not supported: expected one of user, password"),
             ("//h/mq?targetServerType=preferPrimary", "targetServerType=preferPrimary: expected one of any, primary"),
             ("//h/mq?sslmode=maybe", "sslmode=maybe: expected one of disable"),
             ("//h/mq?ssl=maybe", "ssl=maybe: expected one of true, false"),
