@@ -21,6 +21,7 @@ OLDER_THAN_THE_SCHEMA = {
     "@connector-name",
     "@connector-ref",
     "discovery-initial-wait-timeout",
+    "jdbc-lock-acquisition-timeout",
     "scale-down-group-name",
     "scale-down-clustername",
 }

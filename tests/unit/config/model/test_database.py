@@ -25,7 +25,7 @@ class UrlTests(TestCase):
             ("jdbc:sqlite:", "needs the name of a file"),
             ("jdbc:sqlite::memory:", "nothing would be kept"),
             ("jdbc:postgresql://h:5432", "the database is missing; expected jdbc:sqlite"),
-            ("jdbc:postgresql://h/mq?prepareThreshold=0", "the parameter prepareThreshold is not supported"),
+            ("jdbc:postgresql://h/mq?sslFactory=x", "the parameter sslFactory is not supported"),
             ("jdbc:postgresql://h:x/mq", "is no host with a port"),
         ):
             with self.subTest(url=url):

@@ -37,10 +37,12 @@ class ItemTests(TableCase):
             "role_mapping",
             "scale_down",
             "database_store",
-            "home_cluster",
+            "home_cluster",  # from the properties of OpenMQ
             "shared_store",
             "colocated",
-            "replication",  # from the properties of OpenMQ
+            "replication",
+            "hosted",
+            "has_ha_policy",
         }
         known = {item.target for item in CORE.items()} | blocks
         self.assertEqual({field.name for field in fields(Configuration)} - known, set())
