@@ -335,24 +335,47 @@ class CandidateTests(SynchronousTestCase):
         # Its backup may have taken over before anybody announced it; a place is asked for the node before anything is sent there.
         self.assertEqual(self.candidates(exactly_once=True), ["a", "b", "c"])
 
+
+class NodeTests(SynchronousTestCase):
+    """The node that a client asks for at each place, when its own one has been taken over."""
+
+    def setUp(self) -> None:
+        self.lost, self.taker = (TransportConfiguration(name, "netty", (("host", name), ("port", "61616"))) for name in ("a", "b"))
+        self.topology = Topology()
+        self.attempts = Attempts(
+            LocatorSettings(reconnect_attempts=-1), lambda: [self.lost], lambda: [self.lost, self.taker], self.topology
+        )
+        self.events = 0
+
+    def hear(self, node_id: str, at: TransportConfiguration, connector: TransportConfiguration) -> None:
+        self.events += 1
+        packet = ClusterTopologyV4(False, node_id, self.events, primary=at, last=True)
+        self.topology.up(TopologyMember(node_id, self.events, at))
+        self.attempts.topology_received(packet, connector)
+
+    def lose(self) -> None:
+        """The connection to ``lost``, which has announced the taker, too."""
+        self.attempts.begins()
+        self.hear(NODE_ID, self.lost, self.lost)
+        self.hear("the taker", self.taker, self.lost)
+        self.attempts.succeeded(self.lost)
+        self.assertEqual(self.attempts.node_id, NODE_ID)
+        self.attempts.begin_reconnect()
+
     def test_a_taker_is_the_node_that_it_says_to_be(self) -> None:
         """It was known under its own node id before; with that one it would not say any more that it is the lost node."""
-        lost, taker = (TransportConfiguration(name, "netty", (("host", name), ("port", "61616"))) for name in ("a", "b"))
-        topology = Topology()
-        attempts = Attempts(LocatorSettings(reconnect_attempts=-1), lambda: [lost], lambda: [lost, taker], topology)
+        self.lose()
+        self.attempts.begins()
+        self.hear(NODE_ID, self.taker, self.taker)
+        self.attempts.succeeded(self.taker)
+        self.assertEqual(self.attempts.node_id, NODE_ID)
 
-        def hear(node_id: str, at: TransportConfiguration, event_id: int, connector: TransportConfiguration) -> None:
-            packet = ClusterTopologyV4(False, node_id, event_id, primary=at, last=True)
-            topology.up(TopologyMember(node_id, event_id, at))
-            attempts.topology_received(packet, connector)
-
-        attempts.begins()
-        hear(NODE_ID, lost, 1, lost)
-        hear("the taker", taker, 2, lost)
-        attempts.succeeded(lost)
-        self.assertEqual(attempts.node_id, NODE_ID)
-        attempts.begin_reconnect()
-        attempts.begins()
-        hear(NODE_ID, taker, 3, taker)
-        attempts.succeeded(taker)
-        self.assertEqual(attempts.node_id, NODE_ID)
+    def test_another_node_at_the_place_of_the_lost_one_is_not_asked_for(self) -> None:
+        """A broker that was taken over is back as another node: the work of this client is not there."""
+        self.lose()
+        self.attempts.begins()
+        self.hear(NODE_ID, self.taker, self.taker)
+        self.hear("the lost broker's next one", self.lost, self.taker)
+        self.assertEqual(self.attempts.node_id, NODE_ID)
+        self.attempts.succeeded(self.taker)
+        self.assertEqual(self.attempts.node_id, NODE_ID)

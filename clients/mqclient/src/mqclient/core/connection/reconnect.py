@@ -44,6 +44,8 @@ class Attempts:
         """Node id of the broker that has taken over the messages of the one that was left."""
         self._plans = [self._plan(max(settings.initial_connect_attempts, 1) if settings.initial_connect_attempts >= 0 else -1)]
         self._connected = False
+        self._reconnects = False
+        """Is the connection lost, and not there again?"""
         self._elsewhere = False
         """Are the attempts at the own pair used up?"""
 
@@ -81,6 +83,7 @@ class Attempts:
 
     def begin_reconnect(self) -> None:
         settings = self._settings
+        self._reconnects = True
         self._elsewhere = False
         reconnect = settings.reconnect_attempts
         if reconnect == 0 and self._redirect is not None:
@@ -112,6 +115,7 @@ class Attempts:
         it, and was known as another one before.
         """
         self._connected = True
+        self._reconnects = False
         if not same_connector(connector, self.current):
             self._previous = self.current
             self._backup = None
@@ -134,8 +138,11 @@ class Attempts:
             return
         primary = connector if packet.primary is None and packet.backup is None else packet.primary
         self._heard[packet.node_id] = primary, packet.backup
-        self.current = connector if not self._connected else self.current
-        self._learn(packet.node_id, primary, packet.backup)
+        if not self._connected:
+            self.current = connector
+        if not self._reconnects:
+            # Meanwhile another node may be where the lost one was: the client goes on asking for its own.
+            self._learn(packet.node_id, primary, packet.backup)
 
     def _plan(self, attempts: int) -> RetryPlan:
         settings = self._settings
