@@ -79,11 +79,11 @@ class PostgresqlServer:
         self.stop("immediate")
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def database(self, timeout: int = TIMEOUT_MS) -> PostgresqlDatabase:
+    def database(self, timeout: int = TIMEOUT_MS, encoding: str = "UTF8") -> PostgresqlDatabase:
         """A new, empty database."""
         name = f"mq{uuid.uuid4().hex}"
         connection = PostgresqlDatabase(self.place("postgres"), "tests", None, START_SECONDS * 1000).connect()
-        connection.run(f"CREATE DATABASE {name}")
+        connection.run(f"CREATE DATABASE {name} ENCODING '{encoding}' TEMPLATE template0")
         connection.close()
         return PostgresqlDatabase(self.place(name), "tests", None, timeout)
 

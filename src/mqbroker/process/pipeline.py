@@ -22,22 +22,28 @@ PREPARED_MAX = 500
 WAITING_MAX = 1000
 """Statements that wait for one whose answer is wanted; more of them go by themselves."""
 
+WAITING_BYTES_MAX = 1 << 20
+"""Bytes of their parameters, likewise."""
+
 _BYTEA, _INT8, _UNKNOWN = 17, 20, 0
 """Types by their number in the server; of an unknown one it decides by the place where it stands."""
 _int8 = struct.Struct(">q").pack
 
 
 class Statement(NamedTuple):
-    """``?`` stands for a parameter: an int of 64 bits, text, bytes or None."""
+    """A statement with ``?`` for each parameter, and the parameters as the server gets them."""
 
     text: str
-    parameters: Sequence[object] = ()
+    types: tuple[int, ...]
+    values: list[bytes | None]
+    formats: list[int]
 
 
 class Pipeline:
     """The pipeline of one connection, for one thread at a time.  Everything raises the errors of the driver.
 
-    ``connection`` commits by itself, and nobody else sends anything through it.
+    ``connection`` commits by itself, has UTF-8 for its texts, and nobody else sends anything through it.  ``?`` in a statement stands for
+    a parameter: an int of 64 bits, text, bytes or None.  ``psycopg.DataError``: a parameter that the server cannot get; nothing was sent.
     """
 
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
@@ -45,6 +51,7 @@ class Pipeline:
         self._server: PGconn = connection.pgconn
         self._reader = Transformer(connection)
         self._waiting: list[Statement] = []
+        self._waiting_bytes = 0
         self._names: dict[tuple[str, tuple[int, ...]], bytes] = {}
         """Of the statements that are prepared, by their text and the types of their parameters."""
         self._prepared = 0
@@ -54,17 +61,20 @@ class Pipeline:
 
     def put(self, text: str, parameters: Sequence[object] = ()) -> None:
         """A statement that goes with the next one whose answer is wanted, which raises its errors."""
-        if len(self._waiting) >= WAITING_MAX:
+        if len(self._waiting) >= WAITING_MAX or self._waiting_bytes >= WAITING_BYTES_MAX:
             self._run()
-        self._waiting.append(Statement(text, parameters))
+        statement = _encoded(text, parameters)
+        self._waiting_bytes += sum(len(value) for value in statement.values if value is not None)
+        self._waiting.append(statement)
 
     def clear(self) -> None:
         """What has been put, and has not gone, never goes."""
         self._waiting.clear()
+        self._waiting_bytes = 0
 
     def answer(self, text: str, parameters: Sequence[object] = ()) -> PGresult:
         """Run what was put, and then this statement.  Returns its answer; where one fails, none of those behind it is run."""
-        self._waiting.append(Statement(text, parameters))
+        self._waiting.append(_encoded(text, parameters))
         return self._run()
 
     def rows(self, answer: PGresult) -> list[tuple[Any, ...]]:
@@ -73,7 +83,7 @@ class Pipeline:
         return self._reader.load_rows(0, answer.ntuples, tuple)
 
     def _run(self) -> PGresult:
-        statements, self._waiting = self._waiting, []
+        statements, self._waiting, self._waiting_bytes = self._waiting, [], 0
         new: list[tuple[str, tuple[int, ...]]] = []
         try:
             asked = sum(self._send(statement, new) for statement in statements)
@@ -86,7 +96,7 @@ class Pipeline:
 
     def _send(self, statement: Statement, new: list[tuple[str, tuple[int, ...]]]) -> int:
         """Give a statement to the driver; returns how many answers it has."""
-        types, values, formats = _encoded(statement.parameters)
+        _, types, values, formats = statement
         key = statement.text, types
         name = self._names.get(key)
         if name is not None:
@@ -136,28 +146,46 @@ class Pipeline:
             raise (failure or error) from None
 
 
-def _encoded(parameters: Sequence[object]) -> tuple[tuple[int, ...], list[bytes | None], list[int]]:
+def _encoded(text: str, parameters: Sequence[object]) -> Statement:
     types: list[int] = []
     values: list[bytes | None] = []
     formats: list[int] = []
     for each in parameters:
         if isinstance(each, int):
             types.append(_INT8)
-            values.append(_int8(each))
+            values.append(_number(each))
             formats.append(Format.BINARY)
         elif isinstance(each, str):
             types.append(_UNKNOWN)
-            values.append(each.encode())
+            values.append(_text(each))
             formats.append(Format.TEXT)
         elif each is None:
             types.append(_UNKNOWN)
             values.append(None)
             formats.append(Format.TEXT)
-        else:
+        elif isinstance(each, bytes | bytearray | memoryview):
             types.append(_BYTEA)
-            values.append(bytes(each))  # type: ignore[call-overload]
+            values.append(bytes(each))
             formats.append(Format.BINARY)
-    return tuple(types), values, formats
+        else:
+            raise psycopg.DataError(f"a parameter of the type {type(each).__name__} cannot be sent")
+    return Statement(text, tuple(types), values, formats)
+
+
+def _number(value: int) -> bytes:
+    try:
+        return _int8(value)
+    except struct.error:
+        raise psycopg.DataError(f"the number {value} has more than 64 bits") from None
+
+
+def _text(value: str) -> bytes:
+    if "\0" in value:  # the driver would send what is before it
+        raise psycopg.DataError("a text with NUL cannot be stored")
+    try:
+        return value.encode()
+    except UnicodeEncodeError as error:
+        raise psycopg.DataError(f"a text cannot be stored: {error}") from None
 
 
 def _numbered(text: str) -> bytes:

@@ -81,6 +81,7 @@ class PostgresqlDatabase:
                 keepalives_count=3,
                 tcp_user_timeout=self._timeout,
                 autocommit=True,
+                client_encoding="UTF8",
             )
             calm = None if self._granted == self._timeout else self._calm
             return PostgresqlConnection(connection, self.name, self._cut_off, calm)

@@ -13,7 +13,7 @@ from mqbroker.process.postgresql import PostgresqlDatabase
 from mqbroker.storage.disk.nodelock import STATE_ACTIVE
 from mqbroker.storage.errors import FencedError
 from mqbroker.storage.sql import session
-from mqbroker.storage.sql.database import Connection, Database, DatabaseAwayError, transaction
+from mqbroker.storage.sql.database import Connection, Database, DatabaseAwayError, DatabaseError, transaction
 from mqbroker.storage.sql.sqlstore import PAUSE
 from tests.support.postgresql import PostgresqlServer, refuse_without
 from tests.unit.ha.shared_store.places import EXPIRATION, NODE, RowPlaces, opened
@@ -41,6 +41,22 @@ class _WithServer:
 class PostgresqlStoreContractTests(_WithServer, test_contract.SqlStoreContractTests):
     def new_rig(self) -> SqlRig:
         return SqlRig(self.addCleanup, database=self.server.database())
+
+
+class PostgresqlTextTests(_WithServer, TestCase):
+    def test_texts_come_back_from_a_database_with_another_encoding(self) -> None:
+        connection = self.server.database(encoding="LATIN1").connect()
+        self.addCleanup(connection.close)
+        self.assertEqual(connection.rows("SELECT CAST(? AS TEXT), 'é' = ?", ("größe", "é")), [("größe", True)])
+
+    def test_after_a_text_that_cannot_be_stored_the_connection_goes_on(self) -> None:
+        connection = self.server.database().connect()
+        self.addCleanup(connection.close)
+        for wrong in ("a\0b", "\ud800", 1 << 63, 1.5):
+            with self.assertRaises(DatabaseError), transaction(connection):
+                connection.run_many("SELECT ?", [(1,), (wrong,)])
+        with transaction(connection):
+            self.assertEqual(connection.rows("SELECT ?", (2,)), [(2,)])
 
 
 class PostgresqlLeaseTests(_WithServer, TestCase):

@@ -36,6 +36,13 @@ class PipelineTests(TestCase):
         self.pipeline.answer("SELECT ?, ?, ?, ?", (-2, "é", memoryview(b"\0"), None))
         self.assertEqual(self.server.sent, [(b"SELECT $1, $2, $3, $4", [b"\xff" * 7 + b"\xfe", "é".encode(), b"\0", None], [1, 0, 1, 0])])
 
+    def test_a_parameter_that_cannot_be_sent_is_refused_before_anything_goes(self) -> None:
+        self.pipeline.put("FIRST")
+        for wrong in ("a\0b", "\ud800", 1 << 63, 1.5):
+            with self.subTest(wrong=wrong), self.assertRaises(psycopg.DataError):
+                self.pipeline.answer("SECOND ?", (wrong,))
+        self.assertEqual(self.server.said, [])
+
     def test_the_first_error_counts(self) -> None:
         """The ones behind it are of what the server has left out, and would look like a lost connection."""
         self.server.errors["SECOND"] = ("23505", "it is there already")
@@ -81,6 +88,12 @@ class PipelineTests(TestCase):
             for _ in range(5):
                 self.pipeline.put("FIRST")
         self.assertEqual(self.server.said.count("FIRST"), 4)
+        self.assertEqual(self.server.said.count("sync"), 2)
+
+    def test_large_parameters_go_in_pieces(self) -> None:
+        with mock.patch.object(pipeline, "WAITING_BYTES_MAX", 10):
+            for _ in range(5):
+                self.pipeline.put("FIRST ?", (b"12345",))
         self.assertEqual(self.server.said.count("sync"), 2)
 
     def test_a_bounded_number_of_statements_is_prepared(self) -> None:
