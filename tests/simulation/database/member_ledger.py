@@ -34,7 +34,7 @@ class MemberLedger(HomeLedger):
     def __init__(self) -> None:
         super().__init__(has_record=True)
         self.lost_at: dict[int, float] = {}
-        """When the sessions of an activation got another owner, by the life of its broker."""
+        """When the sessions of an activation got another owner, by the turn of its broker, which is the life of its receipts."""
         self.stale = 0
         """Receipts that came from a former owner."""
         self.stays: dict[str, Stay | None] = {}

@@ -119,7 +119,7 @@ def note_taking(taking: Taking, nodes: Sequence[MemberNode], ledger: ClusterLedg
         if not target.running or not hasattr(target, "store") or target.store.owner != taking.former or taking.broker == target.name:
             continue
         world, server, settings = target.world, target.server_of_data, target.settings
-        ledger.lost_at.setdefault(target.process.life, world.now)
+        ledger.lost_at.setdefault(server.turn_of(taking.former), world.now)
         world.note(f"{taking.broker} takes over {target.name}")
         quiet = world.now - max(target.last_trouble, server.last_uneven)
         if target.serves and not target.process.stopping and quiet > settings.patience_s + settings.monitor_interval + 2.0:

@@ -7,7 +7,7 @@ read beside it.  So a reader never waits for a writer, nor sees its work, as wit
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from mqbroker.process.sqlite import SqliteConnection
@@ -39,7 +39,7 @@ class Armed:
     after: int
     what: str
     seconds: float
-    machine: Machine | None
+    machine: Machine | None = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
