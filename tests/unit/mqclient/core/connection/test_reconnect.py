@@ -379,3 +379,20 @@ class NodeTests(SynchronousTestCase):
         self.assertEqual(self.attempts.node_id, NODE_ID)
         self.attempts.succeeded(self.taker)
         self.assertEqual(self.attempts.node_id, NODE_ID)
+
+    def test_nor_when_the_taker_has_gone_before_the_sessions_were_there(self) -> None:
+        self.lose()
+        self.attempts.begins()
+        self.hear(NODE_ID, self.taker, self.taker)
+        self.attempts.succeeded(self.taker)
+        self.attempts.failed()
+        self.attempts.begins()
+        self.hear("the taker's next one", self.taker, self.lost)
+        self.assertEqual(self.attempts.node_id, NODE_ID)
+
+    def test_once_there_is_a_connection_its_announcements_count(self) -> None:
+        self.lose()
+        self.attempts.begins()
+        self.attempts.succeeded(self.lost)
+        self.hear("another node", self.lost, self.lost)
+        self.assertEqual(self.attempts.node_id, "another node")

@@ -44,8 +44,8 @@ class Attempts:
         """Node id of the broker that has taken over the messages of the one that was left."""
         self._plans = [self._plan(max(settings.initial_connect_attempts, 1) if settings.initial_connect_attempts >= 0 else -1)]
         self._connected = False
-        self._reconnects = False
-        """Is the connection lost, and not there again?"""
+        self._replacing = False
+        """Is a connection being opened in the place of a lost one?"""
         self._elsewhere = False
         """Are the attempts at the own pair used up?"""
 
@@ -83,7 +83,6 @@ class Attempts:
 
     def begin_reconnect(self) -> None:
         settings = self._settings
-        self._reconnects = True
         self._elsewhere = False
         reconnect = settings.reconnect_attempts
         if reconnect == 0 and self._redirect is not None:
@@ -107,6 +106,7 @@ class Attempts:
     def begins(self) -> None:
         """A connection is opened; what others have announced may not be so any more."""
         self._heard.clear()
+        self._replacing = self._connected
 
     def succeeded(self, connector: TransportConfiguration) -> None:
         """There is a connection to ``connector``.
@@ -115,7 +115,7 @@ class Attempts:
         it, and was known as another one before.
         """
         self._connected = True
-        self._reconnects = False
+        self._replacing = False
         if not same_connector(connector, self.current):
             self._previous = self.current
             self._backup = None
@@ -140,7 +140,7 @@ class Attempts:
         self._heard[packet.node_id] = primary, packet.backup
         if not self._connected:
             self.current = connector
-        if not self._reconnects:
+        if not self._replacing:
             # Meanwhile another node may be where the lost one was: the client goes on asking for its own.
             self._learn(packet.node_id, primary, packet.backup)
 
