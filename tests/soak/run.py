@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import random
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
+from mqbroker.storage.errors import StorageError
+from mqbroker.storage.sql.database import DatabaseAwayError
 from tests.integration.ha.failures.kinds import rounds_of
 from tests.integration.ha.failures.setups import Setup, shares
 from tests.integration.kill.deliveries import judge_paged
@@ -65,7 +68,7 @@ def guarded(name: str, work: Callable[[], Outcome | SparkOutcome]) -> Part:
     begin = time.monotonic()
     try:
         outcome = work()
-    except (ProcessFailed, AssertionError, OSError) as error:
+    except (ProcessFailed, AssertionError, OSError, DatabaseAwayError, StorageError, subprocess.SubprocessError) as error:
         say(f"{name}: {error}")
         return Part(name, time.monotonic() - begin, problems=[f"{type(error).__name__}: {error}"])
     return Part(name, time.monotonic() - begin, outcome.counts, outcome.problems)

@@ -57,7 +57,7 @@ class ClusterManager:
         self.topology_of(connection).subscribe(connection)
 
     def takes_over(self, connection: ServerConnection, node_id: str | None) -> bool:
-        if self._successors is None or node_id is None:
+        if self._successors is None or not node_id:
             return True
         if self._successors.serves(node_id):
             if self._successors.has(node_id):

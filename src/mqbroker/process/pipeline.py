@@ -23,7 +23,7 @@ WAITING_MAX = 1000
 """Statements that wait for one whose answer is wanted; more of them go by themselves."""
 
 WAITING_BYTES_MAX = 1 << 20
-"""Bytes of their parameters, likewise."""
+"""Bytes of the parameters of statements that wait; with more of them they go by themselves."""
 
 _BYTEA, _INT8, _UNKNOWN = 17, 20, 0
 """Types by their number in the server; of an unknown one it decides by the place where it stands."""

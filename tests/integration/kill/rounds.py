@@ -58,6 +58,7 @@ class Clients:
         path = ":".join(str(ROOT / part) for part in (".", "src", "clients/mqclient/src"))
         self.processes: list[ManagedProcess] = []
         self._producers: list[ManagedProcess] = []
+        self._sending = [f"{role.name[0]}{number}.log" for role in roles if role.only_sends for number in range(role.count)]
         for role in roles:
             command = [sys.executable, "-m", module, role.name, str(role.count), url_of(role), str(folder), str(role.pace_ms)]
             process = ManagedProcess(command, ROOT, {"PYTHONPATH": path})
@@ -76,8 +77,8 @@ class Clients:
             time.sleep(0.05)
 
     def sent(self) -> list[int]:
-        """How much each producer has logged; it grows with each message."""
-        return [path.stat().st_size for path in sorted(self.folder.glob("p*.log"))]
+        """How many messages of each producer were confirmed."""
+        return [(self.folder / name).read_bytes().count(b" sent ") for name in self._sending]
 
     def check(self) -> None:
         for process in self.processes:

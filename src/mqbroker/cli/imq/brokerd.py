@@ -226,7 +226,7 @@ def _remove(folder: Path, force: bool, definitions: dict[str, str]) -> None:
     if not force and not click.confirm(f"Do you want to remove instance {folder.name} with all its messages?", default=False):
         click.echo("The instance was not removed.")
         return
-    with _stopped(folder, definitions, "-remove instance"):
+    with _stopped(folder, definitions, "-remove instance", broken_may_be=True):
         try:
             shutil.rmtree(folder)
         except OSError as error:
@@ -235,13 +235,13 @@ def _remove(folder: Path, force: bool, definitions: dict[str, str]) -> None:
 
 
 @contextmanager
-def _stopped(folder: Path, definitions: dict[str, str], action: str) -> Iterator[None]:
+def _stopped(folder: Path, definitions: dict[str, str], action: str, broken_may_be: bool = False) -> Iterator[None]:
     """No broker runs on the instance meanwhile.  Raises CommandError where one does."""
     from mqbroker.process.localfs import LocalFileSystem
     from mqbroker.storage.disk.nodelock import NodeLock
     from mqbroker.storage.errors import StorageError
 
-    directory = _lock_directory(folder, definitions)
+    directory = _lock_directory(folder, definitions, broken_may_be)
     if directory is None or not directory.is_dir():
         yield  # no broker has ever run there
         return
@@ -256,8 +256,11 @@ def _stopped(folder: Path, definitions: dict[str, str], action: str) -> Iterator
         lock.release()
 
 
-def _lock_directory(folder: Path, definitions: dict[str, str]) -> Path | None:
-    """Where the locks of the instance are; None for one without files.  Properties do not change it, so wrong ones do no harm here."""
+def _lock_directory(folder: Path, definitions: dict[str, str], broken_may_be: bool) -> Path | None:
+    """Where the locks of the instance are; None for one without files.  Properties do not change it, so wrong ones do no harm here.
+
+    ``broken_may_be``: where the broker.xml cannot be read, where they are as a rule.
+    """
     from mqbroker.config.instance.instance import read_instance
     from mqbroker.config.problems import ConfigurationError
 
@@ -269,6 +272,8 @@ def _lock_directory(folder: Path, definitions: dict[str, str]) -> Path | None:
     try:
         configuration = read_instance(str(folder), read_file, os.environ, definitions).load(read_file).configuration
     except (ConfigurationError, OSError) as error:
+        if broken_may_be:
+            return folder / "data" / "journal"
         raise CommandError(str(error)) from error
     return Path(configuration.node_manager_lock_directory or configuration.journal_directory)
 

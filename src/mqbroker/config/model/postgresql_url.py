@@ -22,25 +22,45 @@ _SERVERS = {
 _AS_THEY_ARE = ("sslrootcert", "sslcert", "sslkey", "sslpassword", "options")
 _OF_JAVA = frozenset(
     {
+        "adaptiveFetch",
+        "adaptiveFetchMaximum",
+        "adaptiveFetchMinimum",
+        "allowEncodingChanges",
         "assumeMinServerVersion",
+        "autosave",
         "binaryTransfer",
         "cancelSignalTimeout",
+        "cleanupSavepoints",
+        "databaseMetadataCacheFields",
+        "databaseMetadataCacheFieldsMiB",
         "defaultRowFetchSize",
         "disableColumnSanitiser",
+        "escapeSyntaxCallMode",
+        "groupStartupParameters",
+        "gssEncMode",
+        "hideUnprivilegedObjects",
         "hostRecheckSeconds",
         "loadBalanceHosts",
+        "logServerErrorDetail",
         "logUnclosedConnections",
         "loggerFile",
         "loggerLevel",
+        "maxResultBuffer",
+        "preferQueryMode",
+        "prepareThreshold",
         "preparedStatementCacheQueries",
         "preparedStatementCacheSizeMiB",
-        "prepareThreshold",
+        "quoteReturningIdentifiers",
         "reWriteBatchedInserts",
+        "readOnlyMode",
         "receiveBufferSize",
         "sendBufferSize",
         "socketTimeout",
+        "sslResponseTimeout",
+        "stringtype",
         "tcpKeepAlive",
         "tcpNoDelay",
+        "unknownLength",
     }
 )
 """Parameters that tune the Java driver, and change nothing here."""
@@ -65,13 +85,17 @@ def libpq_place(text: str) -> dict[str, str]:
     ``connect_timeout`` is in s.  Raises ValueError with a reason that shows no password.
     """
     address, _, query = text.partition("?")
+    if "@" in address:
+        raise ValueError("a user before the host is not supported: write the parameters user and password")
     hosts, database = _split(address)
     if not database:
         raise ValueError("the database is missing")
     given = dict(parse_qsl(query, keep_blank_values=True))
-    for name in given:
+    for name, value in given.items():
         if name not in PARAMETERS and name not in _OF_JAVA:
-            raise ValueError(f"the parameter {name} is not supported: expected one of {', '.join(PARAMETERS)}")
+            # Without a value it may be the rest of a password with an & in it.
+            named = f"the parameter {name}" if value else "one of the parameters"
+            raise ValueError(f"{named} is not supported: expected one of {', '.join(PARAMETERS)}")
     places = [_place(each) for each in hosts.split(",")]
     found = {"host": ",".join(host for host, _ in places), "port": ",".join(port for _, port in places), "dbname": database}
     return found | {name: given[name] for name in ("user", "password", *_AS_THEY_ARE) if name in given} | _translated(given)
@@ -86,8 +110,6 @@ def _split(address: str) -> tuple[str, str]:
 
 
 def _place(text: str) -> tuple[str, str]:
-    if "@" in text:
-        raise ValueError("a user before the host is not supported: write the parameters user and password")
     found = _HOST.fullmatch(text)
     if found is None or (found[2] and not 0 < int(found[2]) < 65536):
         raise ValueError(f"{text!r} is no host with a port: expected HOST:PORT, with commas between several")

@@ -27,7 +27,7 @@ class OwnClients:
         topology.scaled_down.subscribe(self._scaled_down.append)
 
     def serves(self, node_id: str) -> bool:
-        return node_id == self._topology.node_id or node_id in self._scaled_down
+        return node_id == self._topology.node_id or (node_id in self._scaled_down and self._topology.get(node_id) is None)
 
     def has(self, node_id: str) -> bool:
         """Only the data of the own node, under its own id."""

@@ -184,9 +184,13 @@ class BrokerdTests(SynchronousTestCase):
         broker.acquire()
         self.addCleanup(broker.release)
         self.assertEqual(self.brokerd("-remove", "instance", "-force", f"-Dplace={self.varhome}/elsewhere").status, 1)
-        broker_xml.write_text("<configuration>")
-        result = self.brokerd("-remove", "instance", "-force")
-        self.assertEqual((result.status, self.instance.exists()), (1, True))
+
+    def test_an_instance_with_a_broken_broker_xml_is_removed(self) -> None:
+        self.brokerd()
+        (self.instance / "etc" / "broker.xml").write_text("<configuration>")
+        self.assertEqual(self.brokerd("-reset", "store").status, 1)
+        self.assertEqual(self.brokerd("-remove", "instance", "-force").status, 0)
+        self.assertFalse(self.instance.exists())
 
     def test_an_instance_without_files_is_removed(self) -> None:
         self.instance.mkdir(parents=True)

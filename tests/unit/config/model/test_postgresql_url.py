@@ -54,6 +54,8 @@ class UrlTests(TestCase):
             ("//h:x/mq", "'h:x' is no host with a port"),
             ("//h:99999/mq", "is no host with a port"),
             ("//u:secret@h/mq", "write the parameters user and password"),
+            ("//u:secret/1@h/mq", "write the parameters user and password"),
+            ("//h/mq?password=a&secret", "one of the parameters is not supported"),
             ("//h/mq?sslFactory=x", "the parameter sslFactory is not supported: expected one of user, password"),
             ("//h/mq?targetServerType=preferPrimary", "targetServerType=preferPrimary: expected one of any, primary"),
             ("//h/mq?sslmode=maybe", "sslmode=maybe: expected one of disable"),

@@ -32,10 +32,12 @@ class OwnClientsTests(SynchronousTestCase):
             self.assertIsNone(self.clients.successor_of(node_id))
 
     def test_clients_of_a_member_that_has_scaled_down_are_served(self) -> None:
-        """Their messages may be here; their own broker comes no more."""
+        """Their messages may be here; their own broker comes no more, or is a member again."""
         self.topology.scaled_down("first")
         self.assertTrue(self.clients.serves("first"))
         for number in range(SCALED_DOWN_MAX):
             self.topology.scaled_down(f"n{number}")
         self.assertFalse(self.clients.serves("first"))
         self.assertTrue(self.clients.serves("n0"))
+        self.topology.up(member("n0", 5, port=2))
+        self.assertFalse(self.clients.serves("n0"))
