@@ -145,7 +145,7 @@ class ClusterTopology(Topology):
         self.scaled_down: Event[str] = Event()
         """The node id of a member that leaves for good, since another broker gets what it has."""
         self.raised: Event[()] = Event()
-        """The own entry has a later event id now than something else that others believe of this node: they have to hear of it, also those
+        """The own entry has a later event id now than the announcements of a broker that has died: others have to hear of it, also those
         without a link to this broker."""
         self._rival_event = 0
         """The latest event id with which another broker was announced as this node; 0 without one."""
@@ -175,6 +175,8 @@ class ClusterTopology(Topology):
     ) -> None:
         """This broker has become active: enter it, and announce it again ``attempts`` times, every ``interval_ms``."""
         self._own = primary
+        for former in [each for each in self if self._is_former(each)]:
+            self.drop(former.node_id)
         self.rival = None
         self._rival_event = 0
         self._raises_left = RAISES_MAX
@@ -213,7 +215,7 @@ class ClusterTopology(Topology):
         return self._is_time(member.node_id, member.unique_event_id) and self._up(member)
 
     def _up(self, member: TopologyMember) -> bool:
-        if self._refused(member):
+        if self._refused(member) or self._is_former(member):
             return False
         own = self._own
         if member.node_id == self.node_id and own is not None:
@@ -232,6 +234,10 @@ class ClusterTopology(Topology):
             self._push(member, False)
         return changed
 
+    def _is_former(self, member: TopologyMember) -> bool:
+        """Is it another node at the place of this broker, which has been that node before?  Others may still announce it."""
+        return member.node_id != self.node_id and self._own is not None and same_connector(member.primary, self._own)
+
     def clear_rival(self) -> None:
         """The announced places were visited: no other broker has the own node id.
 
@@ -243,12 +249,8 @@ class ClusterTopology(Topology):
         self._rival_event = 0
         if own is not None and own.unique_event_id <= rival_event and self._raises_left and not self._stopped:
             self._raises_left -= 1
-            self._raise(own, rival_event)
-
-    def _raise(self, own: TopologyMember, above: int) -> None:
-        """Let others know of this broker who know something else with the event id ``above``."""
-        self.activated(own, above + 1)
-        self.raised()
+            self.activated(own, rival_event + 1)
+            self.raised()
 
     def _is_news(self, member: TopologyMember) -> bool:
         """Is the announcement newer than the known one?  Peers may still announce an earlier life of this broker."""
@@ -307,7 +309,7 @@ class ClusterTopology(Topology):
             own = self.get(node_id)
             if own is not None and own.unique_event_id <= unique_event_id:
                 # A peer that believes it would refuse the announcements of this broker until the clock has caught up.
-                self._raise(own, unique_event_id)
+                self.activated(own, unique_event_id + 1)
             return False
         return super().down(node_id, unique_event_id)
 

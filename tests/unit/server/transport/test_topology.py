@@ -79,7 +79,7 @@ class SubscriptionTests(SynchronousTestCase):
         for _ in range(limits.SUBSCRIPTIONS_MAX + 5):
             peer.send(wire.SubscribeTopology(True), PING_CHANNEL)
         self.assertEqual(len(told(peer)), limits.SUBSCRIPTIONS_MAX)
-        cluster.topology.up(member("b", 1))
+        cluster.topology.up(member("b", 1, port=2))
         self.assertEqual(len(told(peer)), 1)
 
     def test_who_announces_a_member_that_has_left_is_told_of_that(self) -> None:
