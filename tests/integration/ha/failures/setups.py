@@ -85,7 +85,7 @@ ON_DATABASES = (
     Setup(
         "enhanced cluster on PostgreSQL",
         ENHANCED,
-        ("killed", "server_restarted", "held_up", "two_killed", "held_in_transaction"),
+        ("held_in_transaction", "server_restarted", "killed", "held_up", "two_killed"),
         database=POSTGRESQL,
     ),
 )
