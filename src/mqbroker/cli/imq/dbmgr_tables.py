@@ -70,7 +70,8 @@ class _Store:
     def clear(self, force: bool) -> bool:
         """Remove all tables, or what the instance has in tables that it may share; true where all are gone.
 
-        Raises CommandError for data that others have or use, unless ``force``; under brokers that run nothing is removed.
+        Raises CommandError for data that others have or use, unless ``force``, and while a member of an enhanced cluster runs.  Whether the
+        broker of an instance outside of such clusters runs is not looked at: it loses its data, and ends at its next transaction.
         """
         from mqbroker.storage.shared import tables
         from mqbroker.storage.sql.session import drop

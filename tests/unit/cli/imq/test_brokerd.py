@@ -12,6 +12,7 @@ from mqbroker.process.localfs import LocalFileSystem
 from mqbroker.process.sqlite import SqliteDatabase
 from mqbroker.storage.disk.nodelock import NodeLock
 from mqbroker.storage.sql import schema, session
+from mqbroker.storage.sql.database import Connection
 from tests.unit.cli.runner import Result, mqbroker
 
 
@@ -102,8 +103,8 @@ class BrokerdTests(SynchronousTestCase):
             expected = ["--imq-option", f"{prefix}.user=me", "--imq-option", f"{prefix}.password=secret"]
             self.assertEqual(self.arguments(*words), expected)
 
-    def test_a_store_in_a_database_is_reset_there(self) -> None:
-        self.brokerd()
+    def on_database(self) -> Connection:
+        """Let b1 keep its messages in a database of SQLite, which has the tables; returns a connection to it."""
         path = self.varhome / "messages.db"
         text = f"imq.persist.store=jdbc\nimq.persist.jdbc.opendburl=jdbc:sqlite:{path}\nimq.brokerid=b1\n"
         (self.instance / "props" / "config.properties").write_text(text)
@@ -111,6 +112,11 @@ class BrokerdTests(SynchronousTestCase):
         connection = database.connect()
         self.addCleanup(connection.close)
         schema.prepare(database, connection)
+        return connection
+
+    def test_a_store_in_a_database_is_reset_there(self) -> None:
+        self.brokerd()
+        connection = self.on_database()
         for number, broker in enumerate(("b1", "b2")):
             session.take(connection, f"node-{number}", "owner", broker)
         self.started.clear()
@@ -159,13 +165,7 @@ class BrokerdTests(SynchronousTestCase):
 
     def test_rows_in_a_database_are_not_deleted_below_a_broker_that_runs(self) -> None:
         self.brokerd()
-        path = self.varhome / "messages.db"
-        text = f"imq.persist.store=jdbc\nimq.persist.jdbc.opendburl=jdbc:sqlite:{path}\nimq.brokerid=b1\n"
-        (self.instance / "props" / "config.properties").write_text(text)
-        database = SqliteDatabase(str(path))
-        connection = database.connect()
-        self.addCleanup(connection.close)
-        schema.prepare(database, connection)
+        connection = self.on_database()
         session.take(connection, "node-1", "owner", "b1")
         (self.instance / "data" / "journal").mkdir()
         broker = NodeLock(LocalFileSystem(), str(self.instance / "data" / "journal"))
