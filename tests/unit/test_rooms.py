@@ -48,7 +48,6 @@ ORDER: Mapping[str, Sequence[str]] = {
         "message",
         "settings",
         "listeners",
-        "api",
         "batches",
         "connection",
         "discovery",
@@ -58,6 +57,7 @@ ORDER: Mapping[str, Sequence[str]] = {
         "once",
         "session",
         "factories",
+        "api",
     ),
     "mqclient.storageformat": (
         "errors",

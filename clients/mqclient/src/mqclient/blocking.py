@@ -26,7 +26,6 @@ from twisted.python.threadpool import ThreadPool
 from mqclient.core.api import ClientSession, LocatorSettings
 from mqclient.core.factories.locator import Locator
 from mqclient.core.message import ClientMessage
-from mqclient.core.session.session import Session
 from mqclient.errors import IllegalStateError, MQError, NotConnectedError, OperationTimeoutError
 from mqclient.protocol.discovery import DiscoveryGroupConfiguration
 from mqclient.shells.blocking_consumers import Consumer
@@ -194,7 +193,6 @@ class Runner:
 
     def sender(self, session: ClientSession) -> Sender:
         """The sending side of ``session``; the caller keeps one per session."""
-        assert isinstance(session, Session)
         return Sender(self, session)
 
     def read_body(self, message: ClientMessage, timeout: int | None = None) -> bytes:

@@ -13,7 +13,6 @@ from typing import Any, Final, NamedTuple
 from mqclient.core.api import ROUTING_ANYCAST, ClientConsumer, ClientProducer, ClientSession, QueueConfiguration
 from mqclient.core.readers import ask_id_cache
 from mqclient.core.runtime import new_uuid
-from mqclient.core.session.session import Session
 from mqclient.errors import MQError, NotImplementedByBrokerError, OperationTimeoutError
 from mqclient.wire.bodies import decode_text
 from mqclient.wire.message import TYPE_TEXT
@@ -106,7 +105,7 @@ class Management:
         return result(body, reply.get(SUCCEEDED))
 
 
-async def id_cache(session: Session, address: str) -> IdCacheState:
+async def id_cache(session: ClientSession, address: str) -> IdCacheState:
     """The duplicate ids that a broker keeps of an address; an Artemis tells only who may manage it.  Raises MQError when it does not."""
     try:
         return await ask_id_cache(session, address)

@@ -1,7 +1,7 @@
 """The client without an event loop: a shell passes in its loop as a :class:`mqclient.core.runtime.Runtime`.
 
-Applications use the modules beside the rooms: ``api`` (the protocols of all objects, and the names of ``settings`` and ``listeners``),
-``message``, ``batches``, ``readers``.
+Applications use the modules beside the rooms: ``api`` (all objects under the names of the Java core API, and the names of ``settings`` and
+``listeners``), ``message``, ``batches``, ``readers``.
 
 The rooms, the lowest first; none imports a higher one, not even for types:
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from mqclient.core.api import FailoverEventListener, SessionFailureListener
+from mqclient.core.listeners import FailoverEventListener, SessionFailureListener
 
 
 class ListenerMethods:
-    """The four methods that factories and sessions have in common."""
+    """Tells listeners of connection failures; ``remove_…`` gives False when the listener was not added."""
 
     def __init__(self) -> None:
         self.failure_listeners: list[SessionFailureListener] = []

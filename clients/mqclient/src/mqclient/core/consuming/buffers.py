@@ -3,14 +3,37 @@
 from __future__ import annotations
 
 from collections import deque
+from typing import Protocol
 
 from mqclient.core.message import ClientMessage
 
 PRIORITIES = 10
 
 
+class MessageBuffer(Protocol):
+    """The messages that have arrived for a consumer, ordered by priority (9 first) and arrival."""
+
+    def put(self, message: ClientMessage) -> None: ...
+
+    def pop(self) -> ClientMessage | None:
+        """The next message, None when there is none.  Does not wait."""
+
+    def clear(self) -> list[ClientMessage]:
+        """Take everything out."""
+
+    def close(self) -> None:
+        """The consumer was closed: nothing comes any more."""
+
+    def pause(self) -> None:
+        """The session was stopped: ``pop`` gives nothing until :meth:`resume`."""
+
+    def resume(self) -> None: ...
+
+    def __len__(self) -> int: ...
+
+
 class PriorityBuffer:
-    """Higher priorities first, in order of arrival within one; implements :class:`mqclient.core.api.MessageBuffer`."""
+    """The buffer of a consumer in the thread of the reactor or loop."""
 
     __slots__ = ("_count", "_levels", "_paused")
 

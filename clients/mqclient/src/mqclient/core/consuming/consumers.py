@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, Protocol
 
-from mqclient.core.api import MessageBuffer, MessageHandler, QueueQueryResult
 from mqclient.core.closing import Closing
 from mqclient.core.connection.channel import closed_error
 from mqclient.core.consuming.acks import Acknowledger, AcknowledgingSession
 from mqclient.core.consuming.arrivals import Arrivals
 from mqclient.core.consuming.browsing import Browsed, Node
+from mqclient.core.consuming.buffers import MessageBuffer
 from mqclient.core.consuming.forced import ForcedDelivery
-from mqclient.core.consuming.handlers import HandlerPump
+from mqclient.core.consuming.handlers import HandlerPump, MessageHandler
 from mqclient.core.message import ClientMessage
 from mqclient.core.runtime import Mutex, Runtime, sleep, starts, wait_at_most
 from mqclient.errors import IllegalStateError, LargeMessageInterruptedError, LargeMessageTakenBackError, MQError, ObjectClosedError
 from mqclient.protocol.credits import ConsumerCredits
 from mqclient.protocol.retry import RateLimiter
-from mqclient.wire.packets import ConsumerClose, CreateConsumer, Expired, NullResponse
+from mqclient.wire.packets import ConsumerClose, CreateConsumer, Expired, NullResponse, QueueQueryResult
 
 
 class OrderedWork(Protocol):
@@ -50,7 +50,7 @@ class ConsumingSession(AcknowledgingSession, Protocol):
 
 
 class Consumer(Closing):
-    """Implements :class:`mqclient.core.api.ClientConsumer`."""
+    """Receives from one queue.  Messages must be acknowledged by the caller, unless the session pre-acknowledges."""
 
     def __init__(
         self, session: ConsumingSession, request: CreateConsumer, window: int, max_rate: int, buffer: MessageBuffer, batch_size: int
@@ -101,18 +101,31 @@ class Consumer(Closing):
 
     @property
     def queue_info(self) -> QueueQueryResult:
+        """The broker's description of the queue when the consumer was created."""
         assert self._info is not None
         return self._info
 
     @starts
     async def receive(self, timeout: int | None = None) -> ClientMessage | None:
+        """The next message.  ``timeout`` in ms: None waits for ever, 0 is :meth:`receive_immediate`.
+
+        None is returned after the timeout, and when the application closes the consumer, its session or the connection meanwhile.  When
+        they end for another reason (the connection is lost for good, the queue is deleted) ``ObjectClosedError`` is raised, as by the next
+        call.  When the time is over the broker is asked once more whether it has a message, unless the connection is away then.  Cancelling
+        the result ends the wait and loses no message.
+        """
         return await self._receive(timeout)
 
     @starts
     async def receive_immediate(self) -> ClientMessage | None:
+        """A message if the queue has one now; asks the broker when nothing is buffered."""
         return await self._receive(0)
 
     def set_message_handler(self, handler: MessageHandler | None) -> None:
+        """Call ``handler`` for each message, one after the other; one that returns an awaitable is awaited before the next message.
+
+        An exception of the handler is logged, and delivery goes on.  While a handler is set, ``receive`` raises ``IllegalStateError``.
+        """
         self.check_open()
         pump, self._pump = self._pump, None
         if pump is not None:
@@ -122,9 +135,17 @@ class Consumer(Closing):
             self._pump.wake()
 
     def acknowledge(self, message: ClientMessage) -> Awaitable[None]:
+        """Acknowledge all messages of this consumer up to ``message``; waits for the broker only with ``block_on_acknowledge``.
+
+        The acknowledgement is sent at the end of the loop's turn, together with others, or sooner when ``ack_batch_size`` bytes have
+        gathered; in a transaction at its end, or after so many bytes.  Once a message with a priority other than 4 was received, each
+        message is acknowledged individually (delivery order then differs from the broker's).  A message that went back to its queue after a
+        connection failure is not acknowledged: it will come again.
+        """
         return self._acknowledge(self.acknowledgements.cumulative, message)
 
     def individual_acknowledge(self, message: ClientMessage) -> Awaitable[None]:
+        """Acknowledge just ``message``, at once."""
         return self._acknowledge(self.acknowledgements.individual, message)
 
     @starts
@@ -155,6 +176,7 @@ class Consumer(Closing):
             self.runtime.log_warning(f"closing the consumer of {self.queue_name}: {error}")
 
     async def __aiter__(self) -> AsyncIterator[ClientMessage]:
+        """Messages until the application closes the consumer; raises as :meth:`receive` when it ends for another reason."""
         while not self._closed:
             message: ClientMessage | None = await self.runtime.spawn(self._next(None))
             if message is not None:
@@ -164,6 +186,11 @@ class Consumer(Closing):
     # --- for shells ---
 
     def consumed(self, message: ClientMessage, expired: bool | None = None) -> bool:
+        """A shell has taken a message out of the consumer's buffer: return its credits.
+
+        ``expired`` is the shell's finding, None: check now.  Returns False for an expired message: the broker has been told, and the
+        application must not get the message.
+        """
         self.arrivals.taken(message)
         if expired if expired is not None else self._expired(message):
             self._dropped += 1
@@ -182,12 +209,17 @@ class Consumer(Closing):
         return message.expiration != 0 and self.runtime.wall_clock_ms() >= message.expiration
 
     def prepare_receive(self) -> None:
+        """A shell is about to wait for a message: grants the one credit of a consumer without window."""
         # An unread body would keep the credits that the next message needs.
         self.arrivals.give_up_body()
         self.arrivals.ask_for_credits()
 
     @starts
     async def force_delivery(self, patient: bool = True) -> None:
+        """Completes when a message has come or the broker has delivered all that it can deliver now.
+
+        Withdraws the credit of a consumer without window.  With ``patient`` false it completes at once while the connection is away.
+        """
         if patient or not self.session.channel.locked:
             await self.arrivals.forced.ask()
 

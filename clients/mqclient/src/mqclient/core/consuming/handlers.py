@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from typing import Any, Protocol
 
-from mqclient.core.api import MessageHandler
 from mqclient.core.message import ClientMessage
 from mqclient.core.runtime import Runtime, wait_at_most
+
+MessageHandler = Callable[[ClientMessage], "Awaitable[Any] | None"]
 
 _handling: ContextVar[tuple[HandlerPump, ...]] = ContextVar("_handling", default=())
 """The pumps whose handler the running code belongs to: a call that a handler awaits must not wait for that handler to end."""

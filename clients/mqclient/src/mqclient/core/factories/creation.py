@@ -7,7 +7,8 @@ from typing import Any, Protocol
 
 from mqclient.core.connection.connection import Connection
 from mqclient.core.runtime import Mutex, new_uuid
-from mqclient.core.session.session import Session, SessionOwner
+from mqclient.core.session.owner import SessionOwner
+from mqclient.core.session.session import Session
 from mqclient.errors import MQError, NotConnectedError
 from mqclient.wire.packets import CreateSession
 

@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
-from mqclient.core.api import FailoverEvent, FailoverEventListener, LocatorSettings, SessionFailureListener
 from mqclient.core.closing import Closing
 from mqclient.core.connection import lifecycle
 from mqclient.core.connection.channel import closed_error
@@ -15,8 +14,10 @@ from mqclient.core.connection.listeners import ListenerMethods
 from mqclient.core.connection.reconnect import Attempts
 from mqclient.core.factories.creation import SessionCreation
 from mqclient.core.factories.one_node import OneNode
+from mqclient.core.listeners import FailoverEvent, FailoverEventListener, SessionFailureListener
 from mqclient.core.runtime import Runtime, Timer, sleep, starts, wait_at_most
 from mqclient.core.session.session import Session
+from mqclient.core.settings import LocatorSettings
 from mqclient.errors import (
     ConnectionTimedOutError,
     DisconnectedError,
@@ -63,7 +64,7 @@ class FactoryOwner(Protocol):
 
 
 class SessionFactory(ListenerMethods, Closing):
-    """Implements :class:`mqclient.core.api.ClientSessionFactory`, and the effects of :mod:`mqclient.core.connection.lifecycle`."""
+    """Implements :class:`mqclient.core.session.owner.ClientSessionFactory`, and the effects of its life (``core.connection.lifecycle``)."""
 
     def __init__(self, locator: FactoryOwner, attempts: Attempts) -> None:
         super().__init__()

@@ -30,7 +30,7 @@ A broker that has just started needs a while to find the others.
 
 
 class Locator(Closing):
-    """Implements :class:`mqclient.core.api.ServerLocator`.
+    """Knows the connectors, keeps the topology that brokers announce, and opens connections.
 
     Instead of connectors a discovery group may be given; it listens from the first connection until the locator is closed.
 
@@ -88,13 +88,20 @@ class Locator(Closing):
 
     @property
     def connectors(self) -> Sequence[TransportConfiguration]:
+        """The connectors that were given, in their order, or one for each broker that was discovered."""
         return self._connectors if self._discovery is None else self._discovery.discovered.connectors()
 
     @property
     def topology(self) -> Topology:
+        """The members that brokers have announced so far."""
         return self._topology
 
     def add_topology_listener(self, listener: TopologyListener) -> None:
+        """Call ``listener(member, True)`` for every present member, and whenever one appears or changes; with False when one leaves.
+
+        The listener is called in the thread of the reactor or loop.
+        """
+
         def guarded(member: TopologyMember, up: bool) -> None:
             try:
                 listener(member, up)
@@ -105,6 +112,7 @@ class Locator(Closing):
         self._topology.add_listener(guarded)
 
     def remove_topology_listener(self, listener: TopologyListener) -> None:
+        """Raises ValueError when it was not added."""
         found = next((pair for pair in self._topology_listeners if pair[0] == listener), None)
         if found is None:
             raise ValueError("this listener was not added")
@@ -113,6 +121,11 @@ class Locator(Closing):
 
     @starts
     async def create_session_factory(self, node_id: str | None = None) -> SessionFactory:
+        """Connect: to the member ``node_id`` of the topology, or to the broker that the load-balancing policy picks.
+
+        Makes ``initial_connect_attempts`` rounds.  Raises ``NotConnectedError`` when no broker can be reached, ``ConnectionTimedOutError``
+        when one does not answer, or none announces itself within the initial wait timeout of a discovery group.
+        """
         if self._closed:
             raise closed_error("server locator")
         if node_id is None:
@@ -144,6 +157,7 @@ class Locator(Closing):
 
     @starts
     async def close(self) -> None:
+        """Close every session factory that was made, and listen for brokers no more."""
         self._closed = True
         for factory in list(self._factories):
             await factory.close()

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from mqclient.core.api import SendAcknowledgementHandler
 from mqclient.core.connection.channel import Channel
+from mqclient.core.listeners import SendAcknowledgementHandler
 from mqclient.core.message import ClientMessage
 from mqclient.errors import MQError
 from mqclient.wire.hot import VERSION_CORRELATION

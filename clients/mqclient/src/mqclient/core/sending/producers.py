@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import Any, Protocol
 
-from mqclient.core.api import LocatorSettings, SendAcknowledgementHandler
 from mqclient.core.closing import Closing
 from mqclient.core.connection.channel import Channel, closed_error
+from mqclient.core.listeners import SendAcknowledgementHandler
 from mqclient.core.message import ClientMessage
 from mqclient.core.runtime import Runtime, new_uuid, sleep, starts
 from mqclient.core.sending.async_sends import AsyncSends
@@ -15,6 +15,7 @@ from mqclient.core.sending.flow import ProducerFlow
 from mqclient.core.sending.sendable import check_message, check_size, encoded
 from mqclient.core.sending.uploads import LargeUploads, Uploader
 from mqclient.core.sending.work import OpenTransaction, Underway, Work
+from mqclient.core.settings import LocatorSettings
 from mqclient.errors import MQError
 from mqclient.protocol.retry import RateLimiter
 from mqclient.wire.hot import VERSION_SENDER
@@ -66,7 +67,7 @@ class SendingSession(Protocol):
 
 
 class Producer(Closing):
-    """Implements :class:`mqclient.core.api.ClientProducer`."""
+    """Sends to one address, or to the address that each call names."""
 
     def __init__(self, session: SendingSession, producer_id: int, address: str | None, max_rate: int) -> None:
         self.runtime: Runtime = session.runtime
@@ -94,11 +95,23 @@ class Producer(Closing):
     def send(
         self, message: ClientMessage, address: str | None = None, *, acknowledgement_handler: SendAcknowledgementHandler | None = None
     ) -> Awaitable[None]:
+        """Send ``message`` to ``address`` (needed by an anonymous producer, refused with ``ValueError`` by one with an address).
+
+        The result comes when the broker has the message, if the send blocks (``block_on_durable_send``, ``block_on_non_durable_send``, only
+        in sessions with ``auto_commit_sends``); otherwise when it is written.  A send waits for credits (a full BLOCK address) without
+        limit.  With an ``acknowledgement_handler`` the send never blocks.  Raises ``AddressFullError``, ``SecurityError``,
+        ``AddressDoesNotExistError``, ``DuplicateIdRejectedError``.  The message's address is set; its body is not touched.
+
+        Refused before anything is sent: with TypeError or ValueError a body that is not bytes, and a text message whose body is no encoded
+        text; with ``MessageTooLargeError`` a message with more than 10,000 properties, and one whose frame would have more than 100 MiB
+        (only with ``min_large_message_size`` raised to that).
+        """
         check_message(message)
         return self.runtime.spawn(self._send(message, self._target(address), acknowledgement_handler))
 
     @starts
     async def close(self) -> None:
+        """Close after the producer's sends, within ``call_timeout`` and not while the connection is away; sends that are left then fail."""
         if not (self._closed or self.session.channel.locked):
             try:
                 await self._sends.settled(self.session.settings.call_timeout / 1000)

@@ -11,14 +11,15 @@ from collections.abc import AsyncIterable, AsyncIterator
 from dataclasses import replace
 from typing import Any, Protocol
 
-from mqclient.core.api import LocatorSettings, SendAcknowledgementHandler
 from mqclient.core.connection.channel import Channel
+from mqclient.core.listeners import SendAcknowledgementHandler
 from mqclient.core.message import ClientMessage
 from mqclient.core.runtime import Mutex
 from mqclient.core.sending.async_sends import AsyncSends
 from mqclient.core.sending.flow import ProducerFlow
 from mqclient.core.sending.sendable import CHUNK_SIZE_MAX, encoded
 from mqclient.core.sending.work import OpenTransaction
+from mqclient.core.settings import LocatorSettings
 from mqclient.errors import IllegalStateError, LargeMessageInterruptedError
 from mqclient.wire.frames import HEADER_SIZE
 from mqclient.wire.message import KEY_LARGE_COMPRESSED, KEY_LARGE_SIZE, encode_headers, encode_message

@@ -77,7 +77,17 @@ class BranchedSession(Batching, Protocol):
 
 
 class Branches:
-    """Implements :class:`mqclient.core.api.XAResource`."""
+    """A session as a resource of distributed transactions, for a transaction manager.
+
+    Flags and codes are in :mod:`mqclient.xa`.  Every failure is an ``XAError``: the broker's answer, ``XAER_INVAL`` for a flag or value
+    that is not allowed, ``XAER_PROTO`` for a call that the state of the session forbids, and after a failure of the connection:
+
+    * ``start`` is made again by itself; ``XAER_RMFAIL`` when that fails too;
+    * ``end``: ``XAER_RMFAIL``, some of the work may be lost and the branch has to be rolled back;
+    * ``prepare`` is made again by itself; when that fails too the branch is rolled back and ``XAER_RMFAIL`` raised;
+    * ``commit`` in one phase: ``XAER_RMFAIL``, the outcome is unknown; in two phases ``XA_RETRY``, the call has to be made again;
+    * ``rollback`` and the other calls: ``XAER_RMFAIL``.
+    """
 
     def __init__(self, session: BranchedSession) -> None:
         self.runtime: Runtime = session.runtime
@@ -90,12 +100,17 @@ class Branches:
 
     @property
     def current(self) -> Xid | None:
+        """The branch that the session works on: between ``start`` and ``end``."""
         return self._current
 
     # --- the session's work on a branch ---
 
     @starts
     async def start(self, xid: Xid, flags: int = TMNOFLAGS) -> None:
+        """Work on a branch from now on: a new one, with TMJOIN one that another session has begun, with TMRESUME a suspended one.
+
+        ``XAER_DUPID``: the branch exists already; ``XAER_NOTA``: it does not exist.
+        """
         make = _STARTS.get(flags)
         if make is None:
             raise XAError(XAER_INVAL, f"start with the flags {flags:#x}; TMNOFLAGS, TMJOIN or TMRESUME is expected")
@@ -133,6 +148,11 @@ class Branches:
 
     @starts
     async def end(self, xid: Xid, flags: int = TMSUCCESS) -> None:
+        """End the work on the branch.  TMSUSPEND: the work will go on later; TMFAIL: the branch has to be rolled back.
+
+        Sends that were begun before are awaited, or with TMFAIL dropped.  ``XA_RBOTHER``: one of them has failed, the branch has to be
+        rolled back.  ``XA_RBTIMEOUT``: the branch was rolled back after its timeout.
+        """
         if flags not in (TMSUCCESS, TMFAIL, TMSUSPEND):
             raise XAError(XAER_INVAL, f"end with the flags {flags:#x}; TMSUCCESS, TMFAIL or TMSUSPEND is expected")
         if flags == TMSUSPEND and xid != self._current:
@@ -182,6 +202,7 @@ class Branches:
 
     @starts
     async def prepare(self, xid: Xid) -> int:
+        """Have the broker promise that it can commit: the branch survives failures and restarts now.  Gives ``XA_OK``."""
         await self._after_end()
         self._refuse_lost(xid)
         outcome: int | Exception = await self._try(XaPrepare(xid.to_wire()), "prepare")
@@ -198,6 +219,10 @@ class Branches:
 
     @starts
     async def commit(self, xid: Xid, one_phase: bool = False) -> None:
+        """Commit a prepared branch, or with ``one_phase`` one that was only ended.
+
+        ``XA_HEURCOM``, ``XA_HEURRB``: an administrator has decided already; see :meth:`forget`.
+        """
         await self._after_end()
         if one_phase:
             self._refuse_lost(xid)
@@ -210,6 +235,7 @@ class Branches:
 
     @starts
     async def rollback(self, xid: Xid) -> None:
+        """Undo a branch, prepared or not.  Messages that this session has received and not committed in other branches come again, too."""
         if xid == self._current:
             self._session.open_transaction.drop_sends()
         try:
@@ -222,10 +248,12 @@ class Branches:
 
     @starts
     async def forget(self, xid: Xid) -> None:
+        """Let the broker forget an administrator's decision about the branch."""
         _checked(await self._call("forget", XaForget(xid.to_wire()), XaResponse))
 
     @starts
     async def recover(self, flags: int = TMSTARTRSCAN | TMENDRSCAN) -> list[Xid]:
+        """The branches that are prepared or were decided by an administrator; empty unless the flags begin a scan."""
         if flags & ~(TMSTARTRSCAN | TMENDRSCAN):
             raise XAError(XAER_INVAL, f"recover with the flags {flags:#x}; TMSTARTRSCAN, TMENDRSCAN, both or none are expected")
         if not flags & TMSTARTRSCAN:
@@ -243,6 +271,7 @@ class Branches:
 
     @starts
     async def set_transaction_timeout(self, seconds: int) -> bool:
+        """Set the time limit of branches that are not prepared yet, in s (0: the broker's default); False when it cannot be set."""
         if not 0 <= seconds < _TIMEOUT_LIMIT:
             raise XAError(XAER_INVAL, f"a transaction timeout of {seconds} s; 0 (the default) or more is expected")
         answer: XaSetTimeoutResponse = await self._call("set_transaction_timeout", XaSetTimeout(seconds), XaSetTimeoutResponse)
@@ -250,10 +279,12 @@ class Branches:
 
     @starts
     async def get_transaction_timeout(self) -> int:
+        """The time limit in s, as the broker says."""
         answer: XaGetTimeoutResponse = await self._call("get_transaction_timeout", XaGetTimeout(), XaGetTimeoutResponse)
         return answer.timeout_seconds
 
     def is_same_rm(self, other: object) -> bool:
+        """Does ``other`` belong to the same broker, so that it can join branches of this one?"""
         if not isinstance(other, Branches):
             return False
         mine, theirs = self._session.factory, other._session.factory

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from mqclient.core.api import AddressQueryResult, QueueConfiguration, QueueQueryResult
 from mqclient.core.connection.channel import Channel
+from mqclient.core.settings import QueueConfiguration
 from mqclient.errors import AddressDoesNotExistError, QueueDoesNotExistError, QueueExistsError
 from mqclient.wire.packets import (
     BINDING_QUERY_ANSWERS,
     QUEUE_QUERY_ANSWERS,
+    AddressQueryResult,
     BindingQuery,
     CreateAddress,
     CreateQueueV2,
@@ -18,6 +19,7 @@ from mqclient.wire.packets import (
     DeleteQueue,
     NullResponse,
     QueueQuery,
+    QueueQueryResult,
 )
 
 _OPTIONAL = (

@@ -1,37 +1,29 @@
 """A session: holds the parts (transaction, branches, flow, uploads, queues) and dispatches arriving packets to them.
 
-The class is the facade of :class:`mqclient.core.api.ClientSession`; each concern is an object of its own module.
+The class is what applications see; each concern is an object of its own module.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
-from mqclient.core.api import (
-    AddressQueryResult,
-    ClientSessionFactory,
-    LocatorSettings,
-    MessageBuffer,
-    QueueConfiguration,
-    QueueQueryResult,
-    SendAcknowledgementHandler,
-)
 from mqclient.core.batches import BatchDone
 from mqclient.core.closing import Closing
 from mqclient.core.connection.channel import Channel, closed_error
 from mqclient.core.connection.connection import Connection
 from mqclient.core.connection.listeners import ListenerMethods
 from mqclient.core.consuming.acks import TurnEnd
-from mqclient.core.consuming.buffers import PriorityBuffer
+from mqclient.core.consuming.buffers import MessageBuffer, PriorityBuffer
 from mqclient.core.consuming.consumers import Consumer
 from mqclient.core.consuming.encoded import EncodedConsumer, Recipient
+from mqclient.core.listeners import SendAcknowledgementHandler
 from mqclient.core.message import ClientMessage
 from mqclient.core.once.caches import IdCaches
 from mqclient.core.once.ids import OwnIds
 from mqclient.core.once.outcomes import Outcomes, in_session
-from mqclient.core.once.sends import OneNode, RepeatedSends
+from mqclient.core.once.sends import RepeatedSends
 from mqclient.core.readers import Readers
 from mqclient.core.runtime import Runtime, starts
 from mqclient.core.sending.async_sends import AsyncSends
@@ -43,20 +35,24 @@ from mqclient.core.sending.work import Work
 from mqclient.core.session.branches import Branches
 from mqclient.core.session.commits import Commits
 from mqclient.core.session.incoming import Incoming
+from mqclient.core.session.owner import ClientSessionFactory, SessionOwner
 from mqclient.core.session.queues import QueueAdministration
 from mqclient.core.session.restoring import Restoration
 from mqclient.core.session.transactions import Transaction, run_transaction
+from mqclient.core.settings import LocatorSettings, QueueConfiguration
 from mqclient.errors import IllegalStateError, MQError, ObjectClosedError
 from mqclient.protocol.channel import SessionChannel
 from mqclient.wire.message import TYPE_TEXT
 from mqclient.wire.packets import (
     QUEUE_QUERY_ANSWERS,
     AddMetadataV2,
+    AddressQueryResult,
     ConsumerClose,
     CreateConsumer,
     CreateSession,
     IdCacheState,
     NullResponse,
+    QueueQueryResult,
     SessionClose,
     SessionStart,
     SessionStop,
@@ -68,28 +64,15 @@ _DEFAULT_CONSUMER_WINDOW = 1024 * 1024
 """A consumer window of this size means: take the broker's default if it has one."""
 
 
-class SessionOwner(ClientSessionFactory, Protocol):
-    """The session factory, as its sessions see it."""
-
-    runtime: Runtime
-    connection: Connection | None
-
-    def session_closed(self, session: Session) -> None:
-        """A session has ended."""
-
-    async def open_plain(self, like: CreateSession, transacted: bool) -> Session:
-        """A session without ``exactly_once`` for the same user, for a question to the broker."""
-
-    @property
-    def node(self) -> OneNode:
-        """The node that the connection belongs to."""
-
-    async def id_cache(self, session: Session, address: str) -> IdCacheState:
-        """The duplicate ids that the broker keeps of an address."""
-
-
 class Session(ListenerMethods, Closing):
-    """Implements :class:`mqclient.core.api.ClientSession`; the factory opens, locks, restores and abandons it."""
+    """A single context of work on a connection: its packets are processed by the broker in their order.
+
+    With ``auto_commit_sends``/``auto_commit_acks`` off, sends/acknowledgements take effect with :meth:`commit`.  After a failover
+    that could not reattach, a transaction with work in it is rollback-only: :meth:`commit` raises ``TransactionRolledBackError``
+    (already rolled back, work can start anew); a commit that was waiting raises ``TransactionOutcomeUnknownError``.
+
+    The factory opens, locks, restores and abandons it.
+    """
 
     def __init__(self, factory: SessionOwner, request: CreateSession, ack_batch_size: int, exactly_once: bool = False) -> None:
         super().__init__()
@@ -154,6 +137,7 @@ class Session(ListenerMethods, Closing):
 
     @property
     def name(self) -> str:
+        """Session name on the broker (a UUID); changes when the session is created anew after a failure."""
         return self.request.name
 
     @property
@@ -178,6 +162,7 @@ class Session(ListenerMethods, Closing):
 
     @property
     def rollback_only(self) -> bool:
+        """The open transaction was hit by a connection failure and cannot be committed."""
         return self.open_transaction.rollback_only
 
     @property
@@ -187,6 +172,7 @@ class Session(ListenerMethods, Closing):
 
     @property
     def version(self) -> int:
+        """Protocol version in use."""
         return self.channel.protocol.version
 
     @property
@@ -209,6 +195,7 @@ class Session(ListenerMethods, Closing):
 
     @starts
     async def start(self) -> None:
+        """Let messages be delivered to the consumers.  Does nothing on a started session."""
         await self.channel.ready()
         if not self.started:
             self.started = True
@@ -217,6 +204,7 @@ class Session(ListenerMethods, Closing):
 
     @starts
     async def stop(self) -> None:
+        """Pause delivery; waits for the broker, and for running message handlers at most ``on_message_close_timeout``."""
         await self.channel.ready()
         if self.started:
             self.started = False
@@ -226,6 +214,17 @@ class Session(ListenerMethods, Closing):
 
     @starts
     async def commit(self, block: bool = True) -> None:
+        """Commit the sends and acknowledgements that were begun before; sends that still wait, for credits or their bodies, are awaited.
+
+        When such a send fails, the transaction is rolled back and ``TransactionRolledBackError`` raised, with the send's error as its
+        cause: nothing is committed in part.  A send that failed before this call has raised its error already, and the rest is committed.
+        Work begun after this call belongs to the next transaction, although this one still waits.  With ``block`` false the broker's answer
+        is not awaited (JMS acknowledge).
+
+        With ``exactly_once`` it returns when the work has taken effect, or raises ``TransactionRolledBackError`` when it has not and never
+        will.  It waits for the connection as long as that takes.  A transaction that only sends is repeated by itself.  Raises
+        ``NodeLostError`` when the node that knows the outcome is given up.
+        """
         self._refuse_in_branch()
         if self.commits is not None and not self.request.auto_commit_sends:
             await self.commits.commit()
@@ -234,6 +233,11 @@ class Session(ListenerMethods, Closing):
 
     @starts
     async def rollback(self, consider_last_message_as_delivered: bool = False) -> None:
+        """Undo sends and acknowledgements since the last commit; delivered messages come again.
+
+        Sends that are not written yet are dropped: they raise ``TransactionRolledBackError``.
+        With ``consider_last_message_as_delivered`` the oldest message of each consumer keeps its delivery count (JMS recover).
+        """
         self._refuse_in_branch()
         if self.commits is not None and not self.request.auto_commit_sends:
             await self.commits.rollback(consider_last_message_as_delivered)
@@ -242,17 +246,29 @@ class Session(ListenerMethods, Closing):
 
     @starts
     async def transaction(self, function: Callable[[Session], Awaitable[T]]) -> T:
+        """Call ``function`` with this session, commit, and give its result; call it again when a failure has undone the transaction.
+
+        For work that receives and sends: the received messages come again.  ``function`` should have no effects but those of the session.
+        When it raises, the transaction is rolled back and the error raised.  A send that fails for another reason than the connection is
+        not repeated.  Without ``exactly_once`` a lost answer to the commit still raises ``TransactionOutcomeUnknownError``.
+        Raises ``IllegalStateError`` for a session with ``auto_commit_sends``.
+        """
         if self.request.auto_commit_sends or self.request.xa:
             raise IllegalStateError("the session was not created with auto_commit_sends=False: it has no transactions of its own")
         return await run_transaction(self, function)
 
     @starts
     async def flush_acknowledgements(self) -> None:
+        """Send the acknowledgements of this turn of the loop, or of the open transaction, now."""
         for answer in self.flush_batches():
             await answer
 
     @property
     def xa_resource(self) -> Branches:
+        """The session as a resource of distributed transactions; raises ``IllegalStateError`` unless it was created with ``xa=True``.
+
+        While the session works on a branch, :meth:`commit` and :meth:`rollback` raise ``IllegalStateError``.
+        """
         if not self.request.xa:
             raise IllegalStateError("the session was not created with xa=True: it has local transactions only")
         return self.branches
@@ -264,16 +280,30 @@ class Session(ListenerMethods, Closing):
     # --- messages, producers, consumers ---
 
     def create_message(self, type: int = 0, *, durable: bool = True, priority: int = 4) -> ClientMessage:
+        """A new message with a timestamp; ``type`` is one of ``mqclient.wire.message.TYPE_*``.
+
+        Its ``body`` is bytes: ``encode_text``, ``encode_map`` and ``encode_stream`` of :mod:`mqclient.wire.bodies` make those that JMS
+        receivers read.
+        """
         now = self.runtime.wall_clock_ms()
         return ClientMessage(type=type, durable=durable, priority=priority, timestamp=now, strict=True)
 
     def create_text_message(self, text: str | None, *, durable: bool = True, priority: int = 4) -> ClientMessage:
+        """A new text message with a timestamp; the receiver reads its ``text``."""
         message = self.create_message(TYPE_TEXT, durable=durable, priority=priority)
         message.text = text
         return message
 
     @starts
     async def create_producer(self, address: str | None = None, *, max_rate: int | None = None, require_queue: bool = False) -> Producer:
+        """A producer for ``address``, or an anonymous one.  ``max_rate`` in messages per second, -1 none, None the locator's setting.
+
+        A broker drops messages to an address that does not exist or has no queue, and answers as if they had been stored: sending creates
+        nothing.  With ``require_queue`` the broker is asked now, once, whether the address has a queue, or for ``address::queue`` that
+        queue; raises ``AddressDoesNotExistError`` or ``QueueDoesNotExistError``.  There is no later check: queues that are deleted later,
+        filters of queues, and an address whose only way on is a divert are not taken into account.  Raises ``ValueError`` for
+        ``require_queue`` without an address.
+        """
         if require_queue:
             await self._queues.require_queue(address)
         await self.channel.ready()
@@ -294,6 +324,10 @@ class Session(ListenerMethods, Closing):
         max_rate: int | None = None,
         buffer: MessageBuffer | None = None,
     ) -> Consumer:
+        """A consumer on an existing queue (``address::queue`` is allowed).  ``buffer`` is for shells.
+
+        Raises ``QueueDoesNotExistError``, ``InvalidFilterExpressionError``, ``SecurityError``, ``MaxConsumerLimitExceededError``.
+        """
         await self.channel.ready()
         request = CreateConsumer(self._next_consumer, queue_name, filter_string, browse_only, True, priority)
         self._next_consumer += 1
@@ -391,13 +425,20 @@ class Session(ListenerMethods, Closing):
         return self.runtime.spawn(self._queues.create_address(address, routing_types, auto_created))
 
     def create_queue(self, configuration: QueueConfiguration, *, if_missing: bool = False) -> Awaitable[None]:
+        """Raises ``QueueExistsError``, ``AddressDoesNotExistError``, ``SecurityError``, ``InvalidQueueConfigurationError``.
+
+        With ``if_missing`` an existing queue of that name stays as it is, whatever its configuration; the broker is asked first, so that an
+        open transaction is not spoilt.
+        """
         create = self._queues.create_missing_queue if if_missing else self._queues.create_queue
         return self.runtime.spawn(create(configuration))
 
     def create_shared_queue(self, configuration: QueueConfiguration) -> Awaitable[None]:
+        """Create the queue unless the same one exists; raises ``InvalidTransientQueueUseError`` when address or filter differ."""
         return self.runtime.spawn(self._queues.create_shared_queue(configuration))
 
     def delete_queue(self, queue_name: str) -> Awaitable[None]:
+        """Raises ``QueueDoesNotExistError``, and ``IllegalStateError`` while the queue has consumers."""
         return self.runtime.spawn(self._queues.delete_queue(queue_name))
 
     @starts
@@ -408,6 +449,7 @@ class Session(ListenerMethods, Closing):
 
     @starts
     async def add_unique_metadata(self, key: str, data: str) -> None:
+        """Raises ``DuplicateMetadataError`` when another live session of the broker holds the same pair."""
         await self.channel.ready()
         await self.channel.call(UniqueAddMetadata(key, data, True), NullResponse)
         self.metadata[key] = data
@@ -415,10 +457,16 @@ class Session(ListenerMethods, Closing):
     # --- closing ---
 
     def set_send_acknowledgement_handler(self, handler: SendAcknowledgementHandler | None) -> None:
+        """With a handler no send of this session blocks; the handler is told the outcome."""
         self.send_acknowledgement_handler = handler
 
     @starts
     async def close(self) -> None:
+        """Close consumers, producers and the session; an open transaction is rolled back.  Never raises for reasons of the network.
+
+        Acknowledgements and sends that were begun before are sent first, within ``call_timeout`` and not while the connection is away.  A
+        send that is left then (its address is full), or that belongs to the transaction, raises ``ObjectClosedError``.
+        """
         if self.closed:
             return
         self.closing = True
