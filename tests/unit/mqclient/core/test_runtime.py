@@ -7,7 +7,7 @@ from typing import Any
 from twisted.internet.defer import CancelledError
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqclient.core.runtime import Mutex, format_uuid, new_user_id, new_uuid, sleep, wait_at_most
+from mqclient.core.runtime import Mutex, Waiters, format_uuid, new_user_id, new_uuid, sleep, wait_at_most
 from tests.unit.mqclient.core_support import World
 
 
@@ -52,6 +52,46 @@ class WaitTests(RuntimeCase):
         self.assertNoResult(sleeping)
         self.clock.advance(0.1)
         self.assertIsNone(self.successResultOf(sleeping))
+
+
+class WaitersTests(RuntimeCase):
+    def setUp(self) -> None:
+        super().setUp()
+        self.waiters = Waiters(self.runtime)
+
+    def test_all_that_wait_go_on_with_the_value(self) -> None:
+        waiting = [self.runtime.spawn(self.waiters.wait()), self.waiters.add()]
+        self.assertEqual(len(self.waiters.waiting), 2)
+        self.waiters.wake("value")
+        self.assertEqual([self.successResultOf(each) for each in waiting], ["value", "value"])
+        self.assertEqual(self.waiters.waiting, {})
+
+    def test_one_that_waits_again_when_it_goes_on_waits_for_the_next_time(self) -> None:
+        rounds = []
+
+        async def wait() -> None:
+            while len(rounds) < 2:
+                await self.waiters.wait()
+                rounds.append(len(rounds))
+
+        waiting = self.runtime.spawn(wait())
+        self.waiters.wake()
+        self.assertEqual((rounds, len(self.waiters.waiting)), ([0], 1))
+        self.waiters.wake()
+        self.assertIsNone(self.successResultOf(waiting))
+
+    def test_one_that_is_late_or_cancelled_is_forgotten(self) -> None:
+        late, given, cancelled = (
+            self.runtime.spawn(self.waiters.wait(5.0)),
+            self.runtime.spawn(self.waiters.wait(5.0, ValueError("late"))),
+            self.runtime.spawn(self.waiters.wait()),
+        )
+        cancelled.cancel()
+        self.failureResultOf(cancelled, CancelledError)
+        self.clock.advance(5.0)
+        self.failureResultOf(late, TimeoutError)
+        self.failureResultOf(given, ValueError)
+        self.assertEqual(self.waiters.waiting, {})
 
 
 class MutexTests(RuntimeCase):

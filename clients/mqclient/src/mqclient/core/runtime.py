@@ -164,6 +164,37 @@ async def wait_at_most(runtime: Runtime, future: Any, seconds: float | None, err
             timer.cancel()
 
 
+class Waiters:
+    """Callers that wait until something may have changed; each looks for itself when it goes on."""
+
+    __slots__ = ("_runtime", "waiting")
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self.waiting: dict[Any, None] = {}
+        """The futures of these callers, in the order in which they came."""
+
+    def add(self) -> Any:
+        """The future of one more, for :meth:`wake`."""
+        future = self._runtime.create_future()
+        self.waiting[future] = None
+        return future
+
+    async def wait(self, seconds: float | None = None, late: BaseException | None = None) -> Any:
+        """Wait for :meth:`wake`, and give its value.  After ``seconds`` (None: no limit) raises ``late``, else ``TimeoutError``."""
+        future = self.add()
+        try:
+            return await wait_at_most(self._runtime, future, seconds, late or TimeoutError())
+        finally:
+            self.waiting.pop(future, None)
+
+    def wake(self, value: Any = None) -> None:
+        """Let all go on that wait now."""
+        waiting, self.waiting = self.waiting, {}
+        for future in waiting:
+            self._runtime.resolve(future, value)
+
+
 async def sleep(runtime: Runtime, seconds: float) -> None:
     """Wait; cancelling the awaiting call ends the wait."""
     future = runtime.create_future()

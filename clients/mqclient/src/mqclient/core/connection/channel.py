@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from mqclient.core.runtime import Runtime, Timer, wait_at_most
+from mqclient.core.runtime import Runtime, Timer, Waiters
 from mqclient.errors import (
     ConnectionTimedOutError,
     MQError,
@@ -70,7 +70,7 @@ class Channel:
         self._transmit: Callable[[bytes], None] | None = None
         self._current: Call | None = None
         self._queue: deque[Call | Packet] = deque()
-        self._waiters: list[Any] = []
+        self._waiters = Waiters(runtime)
         self._paused = False
         self._held: list[bytes] = []
 
@@ -163,9 +163,7 @@ class Channel:
                 now = self.runtime.now()
                 deadline = now + self._failover_timeout if deadline is None else deadline
                 left = max(deadline - now, 0.0)
-            future = self.runtime.create_future()
-            self._waiters.append(future)
-            await wait_at_most(self.runtime, future, left, self._failover_error())
+            await self._waiters.wait(left, self._failover_error())
 
     # --- receiving ---
 
@@ -201,7 +199,7 @@ class Channel:
         for item in self._queue:
             if isinstance(item, Call) and item.timer is None:
                 self._limit_wait(item)
-        self._wake()
+        self._waiters.wake()
 
     def replay(self) -> None:
         """The session was reattached: send the packets again that the broker has not received."""
@@ -238,7 +236,7 @@ class Channel:
             if isinstance(item, Call):
                 self._stop_timer(item)
         self._drain()
-        self._wake()
+        self._waiters.wake()
 
     def pause(self) -> None:
         """The peer does not read."""
@@ -246,7 +244,7 @@ class Channel:
 
     def resume(self) -> None:
         self._paused = False
-        self._wake()
+        self._waiters.wake()
 
     def close(self, error: MQError, cause: MQError | None = None) -> None:
         """The channel is closed: calls raise ``error`` from now on.
@@ -267,7 +265,7 @@ class Channel:
         if call is not None:
             self._stop_timer(call)
             self.runtime.reject(call.future, error if cause is None else unblocked(call.packet.NAME, cause))
-        self._wake()
+        self._waiters.wake()
 
     # --- inside ---
 
@@ -284,7 +282,7 @@ class Channel:
                 self._queue.popleft()
                 self.write_raw(self.protocol.frame(item))
         if not (self.locked or self._paused) and len(self._queue) < _QUEUE_MAX:
-            self._wake()
+            self._waiters.wake()
 
     def _begin(self, call: Call) -> None:
         packet = call.packet
@@ -347,11 +345,6 @@ class Channel:
         return ConnectionTimedOutError(
             f"the connection did not come back within {self._failover_timeout or 0:g} s (callFailoverTimeout sets the limit)"
         )
-
-    def _wake(self) -> None:
-        waiters, self._waiters = self._waiters, []
-        for waiter in waiters:
-            self.runtime.resolve(waiter, None)
 
 
 def unblocked(what: str, cause: MQError | None) -> UnblockedError:

@@ -14,7 +14,7 @@ from mqclient.core.consuming.buffers import MessageBuffer
 from mqclient.core.consuming.forced import ForcedDelivery
 from mqclient.core.consuming.handlers import HandlerPump, MessageHandler
 from mqclient.core.message import ClientMessage
-from mqclient.core.runtime import Mutex, Runtime, sleep, starts, wait_at_most
+from mqclient.core.runtime import Mutex, Runtime, Waiters, sleep, starts
 from mqclient.errors import IllegalStateError, LargeMessageInterruptedError, LargeMessageTakenBackError, MQError, ObjectClosedError
 from mqclient.protocol.credits import ConsumerCredits
 from mqclient.protocol.retry import RateLimiter
@@ -65,7 +65,7 @@ class Consumer(Closing):
         self._buffer = buffer
         self._limiter = RateLimiter(max_rate) if max_rate > 0 else None
         self._info: QueueQueryResult | None = None
-        self._arrival: list[Any] = []
+        self._arrival = Waiters(self.runtime)
         self._pump: HandlerPump | None = None
         self._dropped = 0
         """Number of messages that had expired when they were taken."""
@@ -366,25 +366,17 @@ class Consumer(Closing):
         return self._limiter is not None
 
     async def _arrived_within(self, seconds: float | None) -> bool:
-        future = self.runtime.create_future()
-        self._arrival.append(future)
-        late = TimeoutError()
         try:
-            await wait_at_most(self.runtime, future, seconds, late)
+            await self._arrival.wait(seconds)
         except TimeoutError:
             return False
-        finally:
-            if future in self._arrival:
-                self._arrival.remove(future)
         return True
 
     def _wake(self) -> None:
         if self._pump is not None:
             self._pump.wake()
-            return
-        arrivals, self._arrival = self._arrival, []
-        for future in arrivals:
-            self.runtime.resolve(future, None)
+        else:
+            self._arrival.wake()
 
     def _acknowledge(self, note: Callable[[ClientMessage], list[Any]], message: ClientMessage) -> Awaitable[None]:
         session = self.session
@@ -409,9 +401,7 @@ class Consumer(Closing):
         self.acknowledgements.forget()
         self._buffer.close()
         self.arrivals.interrupt(LargeMessageInterruptedError("the consumer was closed before the body had arrived"))
-        arrivals, self._arrival = self._arrival, []
-        for future in arrivals:
-            self.runtime.resolve(future, None)
+        self._arrival.wake()
         self.arrivals.forced.close()
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from mqclient.core.connection.channel import Channel
-from mqclient.core.runtime import wait_at_most
+from mqclient.core.runtime import Waiters, wait_at_most
 from mqclient.core.settings import LocatorSettings
 from mqclient.errors import ConnectionTimedOutError, MQError
 from mqclient.protocol.credits import ConsumerCredits
@@ -54,7 +54,7 @@ class ForcedDelivery:
         self._credits = credits
         self._sequence = 0
         self._asked: dict[int, Any] = {}
-        self._completions: list[Any] = []
+        self._completions = Waiters(channel.runtime)
         self._large_under_way = False
         self._just_after_large = False
         """Was a large message the last that came?"""
@@ -78,7 +78,7 @@ class ForcedDelivery:
             if not (doubtful or self._passed_over) or consumer.has_message or consumer.closed:
                 break
             if self._large_under_way:
-                await self.await_answer(self._next_completion, "a large message")
+                await self.await_answer(self._completions.add, "a large message")
         if self._credits.withdraw():
             self._channel.send_at_once(FlowToken(consumer.id, 0))
 
@@ -133,9 +133,7 @@ class ForcedDelivery:
         """No large message is under way any more: its last chunk has come, or it was given up."""
         self._large_under_way = False
         self._just_after_large = self._just_after_large or not interrupted
-        completions, self._completions = self._completions, []
-        for future in completions:
-            self._runtime.resolve(future, None)
+        self._completions.wake()
 
     def close(self) -> None:
         """The consumer is closed: end all waits."""
@@ -167,8 +165,3 @@ class ForcedDelivery:
             raise
         finally:
             self._asked.pop(sequence, None)
-
-    def _next_completion(self) -> Any:
-        future = self._runtime.create_future()
-        self._completions.append(future)
-        return future

@@ -8,7 +8,7 @@ from contextvars import ContextVar
 from typing import Any, Protocol
 
 from mqclient.core.message import ClientMessage
-from mqclient.core.runtime import Runtime, wait_at_most
+from mqclient.core.runtime import Runtime, Waiters
 
 MessageHandler = Callable[[ClientMessage], "Awaitable[Any] | None"]
 
@@ -53,7 +53,7 @@ class HandlerPump:
         self._calling = False
         self._again = False
         self._stopped = False
-        self._idle: list[Any] = []
+        self._idle = Waiters(consumer.runtime)
 
     def wake(self) -> None:
         """There may be messages."""
@@ -73,13 +73,12 @@ class HandlerPump:
             return
         if self in _handling.get():
             return
-        runtime = self._consumer.runtime
-        future = runtime.create_future()
-        self._idle.append(future)
         try:
-            await wait_at_most(runtime, future, timeout_ms / 1000, TimeoutError())
+            await self._idle.wait(timeout_ms / 1000)
         except TimeoutError:
-            runtime.log_warning(f"a message handler is still running after {timeout_ms} ms (onMessageCloseTimeout); closing continues")
+            self._consumer.runtime.log_warning(
+                f"a message handler is still running after {timeout_ms} ms (onMessageCloseTimeout); closing continues"
+            )
 
     async def _run(self) -> None:
         consumer = self._consumer
@@ -105,9 +104,7 @@ class HandlerPump:
                     await turn
         finally:
             self._running = False
-            idle, self._idle = self._idle, []
-            for future in idle:
-                runtime.resolve(future, None)
+            self._idle.wake()
 
     async def _call(self, message: Any) -> None:
         self._calling = True

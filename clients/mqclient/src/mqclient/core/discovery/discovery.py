@@ -5,9 +5,9 @@ Source: the Artemis manual, chapter "Clusters", section "Discovery Groups"; ``pr
 
 from __future__ import annotations
 
-from typing import Any
+import contextlib
 
-from mqclient.core.runtime import BroadcastLink, Runtime, Timer
+from mqclient.core.runtime import BroadcastLink, Runtime, Timer, Waiters
 from mqclient.protocol.discovery import Discovered, DiscoveryGroupConfiguration
 
 
@@ -26,7 +26,7 @@ class DiscoveryListener:
         self._endpoint = configuration.endpoint
         self._link: BroadcastLink | None = None
         self._timer: Timer | None = None
-        self._waiting: list[Any] = []
+        self._waiting = Waiters(runtime)
 
     @property
     def started(self) -> bool:
@@ -46,28 +46,13 @@ class DiscoveryListener:
             self._timer.cancel()
             self._timer = None
         self.discovered.clear()
-        self._wake()
+        self._waiting.wake()
 
     async def wait(self, seconds: float) -> bool:
         """Wait until a broker is known, at most ``seconds``; returns whether one is."""
         if not self.discovered.brokers and self._link is not None:
-            future = self._runtime.create_future()
-            self._waiting.append(future)
-            timer: Timer | None = None
-
-            def expire() -> None:
-                nonlocal timer
-                timer = None
-                self._runtime.resolve(future, None)
-
-            timer = self._runtime.call_later(seconds, expire)
-            try:
-                await future
-            finally:
-                if timer is not None:
-                    timer.cancel()
-                if future in self._waiting:
-                    self._waiting.remove(future)
+            with contextlib.suppress(TimeoutError):
+                await self._waiting.wait(seconds)
         return bool(self.discovered.brokers)
 
     # --- inside ---
@@ -78,12 +63,7 @@ class DiscoveryListener:
         found = self.discovered.received(data, source, self._runtime.now())
         self._set_timer()
         if found:
-            self._wake()
-
-    def _wake(self) -> None:
-        waiting, self._waiting = self._waiting, []
-        for future in waiting:
-            self._runtime.resolve(future, None)
+            self._waiting.wake()
 
     def _set_timer(self) -> None:
         # One timer that is set anew only when it is due: datagrams come often, expiries hardly ever.

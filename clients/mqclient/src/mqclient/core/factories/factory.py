@@ -15,7 +15,7 @@ from mqclient.core.connection.reconnect import Attempts
 from mqclient.core.factories.creation import SessionCreation
 from mqclient.core.factories.one_node import OneNode
 from mqclient.core.listeners import FailoverEvent, FailoverEventListener, SessionFailureListener
-from mqclient.core.runtime import Runtime, Timer, sleep, starts, wait_at_most
+from mqclient.core.runtime import Runtime, Timer, Waiters, sleep, starts
 from mqclient.core.session.session import Session
 from mqclient.core.settings import LocatorSettings
 from mqclient.errors import (
@@ -89,7 +89,7 @@ class SessionFactory(ListenerMethods, Closing):
         self._creation = SessionCreation(self)
         self.node = OneNode()
         """Of use with ``exactly_once``."""
-        self._usable: list[Any] = []
+        self._usable = Waiters(self.runtime)
         self._machine = lifecycle.make_lifecycle(lifecycle.LifecycleData(self))
 
     # --- API ---
@@ -244,7 +244,7 @@ class SessionFactory(ListenerMethods, Closing):
 
     def opened(self) -> None:
         self._attempts.settled()
-        self._became_usable()
+        self._usable.wake()
         self.runtime.resolve(self._opening, None)
 
     def could_not_open(self, error: MQError) -> None:
@@ -275,7 +275,7 @@ class SessionFactory(ListenerMethods, Closing):
         for session in list(self._sessions):
             session.restoration.finish()
         self._log(f"connected again, to {describe(self.connector)}")
-        self._became_usable()
+        self._usable.wake()
         self._notify_failover(FailoverEvent.FAILOVER_COMPLETED)
         self._notify_failure(lambda listener: listener.connection_failed(error, True))
 
@@ -411,21 +411,14 @@ class SessionFactory(ListenerMethods, Closing):
             connection = self.connection
             if connection is not None and connection.error is None and self._failure is None:
                 return connection
-            future = self.runtime.create_future()
-            self._usable.append(future)
             limit = self.settings.call_failover_timeout
             late = ConnectionTimedOutError(f"the connection did not come back within {limit} ms (callFailoverTimeout sets the limit)")
-            await wait_at_most(self.runtime, future, None if limit < 0 else limit / 1000, late)
-
-    def _became_usable(self) -> None:
-        waiting, self._usable = self._usable, []
-        for future in waiting:
-            self.runtime.resolve(future, None)
+            await self._usable.wait(None if limit < 0 else limit / 1000, late)
 
     def _end(self, error: MQError) -> None:
         self._finished = self._finished or error
         self._locator.factory_closed(self)
-        self._became_usable()
+        self._usable.wake()
 
     def _watch(self, number: int, coroutine: Any) -> None:
         self.runtime.spawn(self._guard(number, coroutine))

@@ -16,7 +16,7 @@ from mqclient.core.message import ClientMessage
 from mqclient.core.once.caches import IdCaches
 from mqclient.core.once.held import Held
 from mqclient.core.once.ids import OwnIds, has_id_of_application
-from mqclient.core.runtime import Runtime, Timer
+from mqclient.core.runtime import Runtime, Timer, Waiters
 from mqclient.core.sending.async_sends import AsyncSends
 from mqclient.core.sending.sendable import encoded
 from mqclient.core.sending.uploads import LargeUploads, Uploader
@@ -90,7 +90,7 @@ class RepeatedSends:
         """Unconfirmed sends by address."""
         self._uploading = 0
         self._repeating = False
-        self._waiters: list[Any] = []
+        self._waiters = Waiters(self._runtime)
         self._watch: Timer | None = None
 
     @property
@@ -238,7 +238,7 @@ class RepeatedSends:
             self._watch = None
         for held in [*self._again.values()]:
             self._tell(self.unconfirmed, held, error)
-        self._wake()
+        self._waiters.wake()
 
     # --- inside
 
@@ -258,7 +258,7 @@ class RepeatedSends:
             channel.send(SessionSend(held.buffer, True, correlation, held.producer_id), tag=correlation)
             held.written = self._runtime.now()
         self._repeating = False
-        self._wake()
+        self._waiters.wake()
 
     async def _check_again(self, address: str, incarnation: int) -> None:
         """Give up the sends to an address whose ids the broker, now perhaps the backup, may not know."""
@@ -293,7 +293,7 @@ class RepeatedSends:
             self._counts[held.address] = left
         else:
             del self._counts[held.address]
-        self._wake()
+        self._waiters.wake()
 
     def _look(self) -> None:
         """A send that is not answered within the time of a call fails the connection, as a call does."""
@@ -315,16 +315,9 @@ class RepeatedSends:
         """Until something may have changed.  Raises why the session is over."""
         if self._channel.error is not None:
             raise self._channel.error
-        future = self._runtime.create_future()
-        self._waiters.append(future)
-        await future
+        await self._waiters.wait()
         if self._channel.error is not None:
             raise self._channel.error
-
-    def _wake(self) -> None:
-        waiters, self._waiters = self._waiters, []
-        for waiter in waiters:
-            self._runtime.resolve(waiter, None)
 
     def _tell(self, function: Any, *args: object) -> None:
         try:

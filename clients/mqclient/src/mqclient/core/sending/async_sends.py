@@ -6,11 +6,11 @@ Source: ``protocol-spec/``, chapter "Responses, correlation, confirmations" (asy
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from mqclient.core.connection.channel import Channel
 from mqclient.core.listeners import SendAcknowledgementHandler
 from mqclient.core.message import ClientMessage
+from mqclient.core.runtime import Waiters
 from mqclient.errors import MQError
 from mqclient.wire.hot import VERSION_CORRELATION
 
@@ -31,7 +31,7 @@ class AsyncSends:
         self._pending: dict[int, tuple[ClientMessage, SendAcknowledgementHandler | None, int]] = {}
         self._bytes = 0
         self._bytes_max = UNANSWERED_MAX if unanswered_max is None else unanswered_max
-        self._waiters: list[Any] = []
+        self._waiters = Waiters(channel.runtime)
 
     def __len__(self) -> int:
         return len(self._pending)
@@ -44,9 +44,7 @@ class AsyncSends:
     async def room(self) -> None:
         """Wait until the broker has answered enough sends.  Raises nothing: the caller has to check that the session is open."""
         while self.full:
-            future = self._runtime.create_future()
-            self._waiters.append(future)
-            await future
+            await self._waiters.wait()
 
     def register(self, message: ClientMessage, handler: SendAcknowledgementHandler | None, size: int) -> int:
         """A message or a part of one is about to be sent in ``size`` bytes; returns the correlation to send with it."""
@@ -85,7 +83,7 @@ class AsyncSends:
         """No answers will come any more."""
         pending, self._pending = self._pending, {}
         self._bytes = 0
-        self._wake()
+        self._waiters.wake()
         for message, handler, _ in pending.values():
             if handler is not None:
                 self._tell(handler.send_failed, message, error)
@@ -94,14 +92,9 @@ class AsyncSends:
         entry = self._pending.pop(correlation, None)
         if entry is not None:
             self._bytes -= entry[2]
-            if self._waiters and not self.full:
-                self._wake()
+            if self._waiters.waiting and not self.full:
+                self._waiters.wake()
         return entry
-
-    def _wake(self) -> None:
-        waiters, self._waiters = self._waiters, []
-        for waiter in waiters:
-            self._runtime.resolve(waiter, None)
 
     def _tell(self, function: object, *args: object) -> None:
         assert callable(function)

@@ -6,10 +6,10 @@ close that is called then comes after the send; and sends that begin after a com
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Protocol
 
 from mqclient.core.connection.channel import closed_error
-from mqclient.core.runtime import Mutex, Runtime, wait_at_most
+from mqclient.core.runtime import Mutex, Runtime, Waiters
 from mqclient.core.sending.flow import ProducerFlow
 from mqclient.core.settings import LocatorSettings
 from mqclient.errors import MQError
@@ -24,12 +24,12 @@ class Underway:
         self._runtime = runtime
         self.count = 0
         self._failure: BaseException | None = None
-        self._waiters: list[Any] = []
+        self._waiters = Waiters(runtime)
 
     def ended(self, failure: BaseException | None = None) -> None:
         """A send is written, or was given up because of ``failure``."""
         self.count -= 1
-        if self._waiters:
+        if self._waiters.waiting:
             self._failure = self._failure or failure
             if not self.count:
                 self._wake()
@@ -41,20 +41,12 @@ class Underway:
         """
         if not self.count:
             return None
-        future = self._runtime.create_future()
-        self._waiters.append(future)
-        try:
-            failure: BaseException | None = await wait_at_most(self._runtime, future, seconds, TimeoutError())
-        finally:
-            if future in self._waiters:
-                self._waiters.remove(future)
+        failure: BaseException | None = await self._waiters.wait(seconds)
         return failure
 
     def _wake(self) -> None:
-        waiters, self._waiters = self._waiters, []
         failure, self._failure = self._failure, None
-        for future in waiters:
-            self._runtime.resolve(future, failure)
+        self._waiters.wake(failure)
 
 
 class OpenTransaction(Protocol):
