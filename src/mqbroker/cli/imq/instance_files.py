@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from xml.sax.saxutils import escape
 
-from mqbroker.cli.start.instance_files import READABLE, SECRET, InstanceSettings, frame_files
+from mqbroker.cli.start.instance_files import READABLE, SECRET, FrameSettings, frame_files
 from mqbroker.config.imq.files import PROPERTIES_FILE
 from mqbroker.config.imq.instance import USERS
 from mqbroker.config.masking import hash_password
@@ -36,47 +36,8 @@ def imq_instance_files(folder: Path, python: str, salt: Callable[[], bytes]) -> 
     roles = "".join(f"{name} = {name}\n" for name in USERS)
     yield "etc/artemis-roles.properties", f"# role = users, separated by commas without blanks\n{roles}", READABLE
     yield PROPERTIES_FILE, _PROPERTIES, SECRET
-    yield from frame_files(_settings(folder, python), hashed[ADMIN])
-
-
-def _settings(folder: Path, python: str) -> InstanceSettings:
-    return InstanceSettings(
-        folder=folder,
-        name=folder.name,
-        host="",
-        port=0,
-        user=ADMIN,
-        password=ADMIN,
-        role=ADMIN,
-        anonymous=False,
-        queues=(),
-        addresses=(),
-        data="data",
-        persistence=True,
-        datasync=True,
-        journal_type="NIO",
-        full_policy="PAGE",
-        purge_page_folders=False,
-        auto_create=True,
-        auto_delete=True,
-        global_max_size=None,
-        global_max_messages=-1,
-        security_manager="jaas",
-        cluster_user=None,
-        cluster_password=None,
-        clustered=False,
-        static_cluster=(),
-        max_hops=1,
-        message_load_balancing="OFF",
-        shared_store=False,
-        replicated=False,
-        backup=False,
-        failover_on_shutdown=False,
-        ping="",
-        database=None,
-        salt=b"",
-        python=python,
-    )
+    frame = FrameSettings(folder=folder, data="data", user=ADMIN, role=ADMIN, anonymous=False, security_manager="jaas", python=python)
+    yield from frame_files(frame, hashed[ADMIN])
 
 
 _PROPERTIES = """# The properties of this instance.  They hide those of the cluster file, so what all brokers share is better written there.

@@ -37,21 +37,31 @@ SECRET: Final = 0o600
 PROGRAM: Final = 0o755
 
 
-@dataclass(frozen=True, slots=True)
-class InstanceSettings:
-    """The options of ``mqbroker create``.  ``queues`` and ``addresses`` are pairs of name and routing type (``anycast``, ``multicast``)."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrameSettings:
+    """The settings of every instance folder, whatever its broker.xml says."""
 
     folder: Path
+    data: str
+    user: str
+    role: str
+    anonymous: bool
+    security_manager: str
+    python: str
+    java_properties: Sequence[str] = ()
+    """Words such as ``-Dname=value``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstanceSettings(FrameSettings):
+    """The options of ``mqbroker create``.  ``queues`` and ``addresses`` are pairs of name and routing type (``anycast``, ``multicast``)."""
+
     name: str
     host: str
     port: int
-    user: str
     password: str
-    role: str
-    anonymous: bool
     queues: Sequence[tuple[str, str]]
     addresses: Sequence[tuple[str, str]]
-    data: str
     persistence: bool
     datasync: bool
     journal_type: str
@@ -61,7 +71,6 @@ class InstanceSettings:
     auto_delete: bool
     global_max_size: str | None
     global_max_messages: int
-    security_manager: str
     cluster_user: str | None
     cluster_password: str | None
     clustered: bool
@@ -77,9 +86,6 @@ class InstanceSettings:
     database: DatabaseStoreConfiguration | None
     """The database in which messages are kept; None = in files."""
     salt: bytes
-    python: str
-    java_properties: Sequence[str] = ()
-    """Words such as ``-Dname=value``."""
 
 
 def parse_destinations(text: str, option: str, default: str) -> list[tuple[str, str]]:
@@ -114,7 +120,7 @@ def instance_files(settings: InstanceSettings) -> Iterator[tuple[str, str, int]]
     yield from frame_files(settings, hashed)
 
 
-def frame_files(settings: InstanceSettings, hashed: str) -> Iterator[tuple[str, str, int]]:
+def frame_files(settings: FrameSettings, hashed: str) -> Iterator[tuple[str, str, int]]:
     """As :func:`instance_files`, but without broker.xml, users and roles; ``hashed`` is the password of the first user."""
     yield "etc/bootstrap.xml", _bootstrap_xml(settings, hashed), SECRET
     yield "etc/login.config", _login_config(settings), READABLE
@@ -353,7 +359,7 @@ def _addresses(settings: InstanceSettings) -> str:
     return "\n".join(parts)
 
 
-def _bootstrap_xml(settings: InstanceSettings, hashed: str) -> str:
+def _bootstrap_xml(settings: FrameSettings, hashed: str) -> str:
     security = '   <jaas-security domain="activemq"/>'
     if settings.security_manager == "basic":
         security = (
@@ -371,7 +377,7 @@ def _bootstrap_xml(settings: InstanceSettings, hashed: str) -> str:
 """
 
 
-def _login_config(settings: InstanceSettings) -> str:
+def _login_config(settings: FrameSettings) -> str:
     flag = "sufficient" if settings.anonymous else "required"
     text = f"""activemq {{
    {_LOGIN_MODULE}.PropertiesLoginModule {flag}
@@ -394,7 +400,7 @@ def _jaas(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"')
 
 
-def _profile(settings: InstanceSettings) -> str:
+def _profile(settings: FrameSettings) -> str:
     data = settings.folder / settings.data
     return f"""# Read when the broker starts.
 ARTEMIS_INSTANCE={shlex.quote(str(settings.folder))}
@@ -405,7 +411,7 @@ JAVA_ARGS={shlex.quote(" ".join(settings.java_properties))}
 """
 
 
-def _start_script(settings: InstanceSettings) -> str:
+def _start_script(settings: FrameSettings) -> str:
     return f"""#!/bin/sh
 # The mqbroker command for this instance.
 
