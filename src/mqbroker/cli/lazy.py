@@ -8,14 +8,14 @@ from typing import Any
 
 import click
 
+Entry = tuple[str | click.Command, str]
+"""A command, or where it is (``module:attribute``), and one line of help."""
+
 
 class LazyGroup(click.Group):
-    """A group whose commands are given as ``name -> ("module:attribute", one line of help)``.
+    """A group that imports a command when it runs.  Listing the commands (``--help``, shell completion) imports none of them."""
 
-    Listing the commands (``--help``, shell completion) imports none of them.
-    """
-
-    def __init__(self, name: str, text: str, epilog: str, lazy: Mapping[str, tuple[str, str]], **kwargs: Any) -> None:
+    def __init__(self, name: str, text: str, epilog: str, lazy: Mapping[str, Entry], **kwargs: Any) -> None:
         super().__init__(name, help=text, epilog=epilog, **kwargs)
         self._lazy = dict(lazy)
 
@@ -26,8 +26,10 @@ class LazyGroup(click.Group):
         entry = self._lazy.get(cmd_name)
         if entry is None:
             return None
-        module, _, attribute = entry[0].partition(":")
-        command = getattr(importlib.import_module(module), attribute)
+        command = entry[0]
+        if isinstance(command, str):
+            module, _, attribute = command.partition(":")
+            command = getattr(importlib.import_module(module), attribute)
         assert isinstance(command, click.Command)
         return command
 
@@ -46,3 +48,8 @@ class LazyGroup(click.Group):
             near = nearest_name(name, self._lazy)
             hint = f" Did you mean '{near}'?" if near else f" Commands: {', '.join(self._lazy)}."
             raise click.UsageError(f"There is no command '{name}'.{hint}", ctx) from error
+
+
+def inside(*groups: LazyGroup) -> dict[str, Entry]:
+    """The entries of groups in another group, each with the text of its own help."""
+    return {group.name or "": (group, group.help or "") for group in groups}

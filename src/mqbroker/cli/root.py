@@ -10,37 +10,6 @@ import click
 from mqbroker.cli import status
 from mqbroker.cli.lazy import LazyGroup
 
-root = LazyGroup(
-    "mqbroker",
-    "mqbroker: command line of the broker.",
-    "Example: mqbroker create /var/lib/mybroker --user admin --password secret --require-login",
-    {
-        "help": ("mqbroker.cli.root:help_command", "Show the help of a command."),
-        "create": ("mqbroker.cli.start.create:create", "Create an instance folder for a broker."),
-        "run": ("mqbroker.cli.start.lifecycle:run", "Run the broker of an instance folder."),
-        "stop": ("mqbroker.cli.start.lifecycle:stop", "Stop the broker of an instance folder in an orderly way."),
-        "kill": ("mqbroker.cli.start.lifecycle:kill", "End a broker at once that was started with --allow-kill."),
-        "producer": ("mqbroker.cli.traffic.producer:producer", "Send messages."),
-        "consumer": ("mqbroker.cli.traffic.consumer:consumer", "Receive messages."),
-        "browser": ("mqbroker.cli.traffic.consumer:browser", "Look at messages without taking them."),
-        "queue": ("mqbroker.cli.root:queue", "Create, change, delete and list queues; retry, move and delete messages."),
-        "address": ("mqbroker.cli.root:address", "Create, change, delete and list addresses."),
-        "reader": ("mqbroker.cli.root:reader", "List and remove the readers of queues."),
-        "cluster": ("mqbroker.cli.cluster.cluster:cluster", "Show members, links and backlog of a cluster, or draw them."),
-        "imq": ("mqbroker.cli.imq.group:imq", "Run and manage brokers with the words of Open Message Queue."),
-        "demo": ("mqbroker.cli.root:demo", "Show on this machine what a cluster or a pair does."),
-        "activation": ("mqbroker.cli.root:activation", "Show and set what the copy of a replicated node knows of the others."),
-        "check": ("mqbroker.cli.root:check", "Check a node, a queue, a configuration file or its high availability."),
-        "user": ("mqbroker.cli.root:user", "Add, change, remove and list users."),
-        "data": ("mqbroker.cli.root:data", "Print, export, import, recover and merge stored messages."),
-        "mask": ("mqbroker.cli.mask:mask", "Print a password masked or hashed, for a configuration file."),
-        "completion": ("mqbroker.cli.completion:completion", "Print the completion script for a shell."),
-        "version": ("mqbroker.cli.root:version", "Print the version."),
-    },
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
-)
-
-
 queue = LazyGroup(
     "queue",
     "Manage the queues of a running broker.",
@@ -170,6 +139,37 @@ def help_command(context: click.Context, path: tuple[str, ...]) -> None:
         command = found
         parent = click.Context(command, info_name=name, parent=parent)
     click.echo(command.get_help(parent))
+
+
+root = LazyGroup(
+    "mqbroker",
+    "mqbroker: command line of the broker.",
+    "Example: mqbroker create /var/lib/mybroker --user admin --password secret --require-login",
+    {
+        "help": (help_command, "Show the help of a command."),
+        "create": ("mqbroker.cli.start.create:create", "Create an instance folder for a broker."),
+        "run": ("mqbroker.cli.start.lifecycle:run", "Run the broker of an instance folder."),
+        "stop": ("mqbroker.cli.start.lifecycle:stop", "Stop the broker of an instance folder in an orderly way."),
+        "kill": ("mqbroker.cli.start.lifecycle:kill", "End a broker at once that was started with --allow-kill."),
+        "producer": ("mqbroker.cli.traffic.producer:producer", "Send messages."),
+        "consumer": ("mqbroker.cli.traffic.consumer:consumer", "Receive messages."),
+        "browser": ("mqbroker.cli.traffic.consumer:browser", "Look at messages without taking them."),
+        "queue": (queue, "Create, change, delete and list queues; retry, move and delete messages."),
+        "address": (address, "Create, change, delete and list addresses."),
+        "reader": (reader, "List and remove the readers of queues."),
+        "cluster": ("mqbroker.cli.cluster.cluster:cluster", "Show members, links and backlog of a cluster, or draw them."),
+        "imq": ("mqbroker.cli.imq.group:imq", "Run and manage brokers with the words of Open Message Queue."),
+        "demo": (demo, "Show on this machine what a cluster or a pair does."),
+        "activation": (activation, "Show and set what the copy of a replicated node knows of the others."),
+        "check": (check, "Check a node, a queue, a configuration file or its high availability."),
+        "user": (user, "Add, change, remove and list users."),
+        "data": (data, "Print, export, import, recover and merge stored messages."),
+        "mask": ("mqbroker.cli.mask:mask", "Print a password masked or hashed, for a configuration file."),
+        "completion": ("mqbroker.cli.completion:completion", "Print the completion script for a shell."),
+        "version": (version, "Print the version."),
+    },
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+)
 
 
 def run_command_line(arguments: Sequence[str] | None = None) -> None:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import click
 
-from mqbroker.cli.lazy import LazyGroup
+from mqbroker.cli.lazy import LazyGroup, inside
 
 _RECORD = "mqbroker.cli.imq.dbmgr_record"
 _TABLES = "mqbroker.cli.imq.dbmgr_tables"
-_GROUP = "mqbroker.cli.imq.dbmgr_group"
 
 
 def _group(name: str, text: str, commands: dict[str, tuple[str, str]]) -> LazyGroup:
@@ -83,13 +82,8 @@ dbmgr = LazyGroup(
     "Manage the databases of brokers, in the words of imqdbmgr.",
     "Example: mqbroker imq dbmgr create sharecc_tbl -varhome /var/imq -name b1",
     {
-        "create": (f"{_GROUP}:create", "Make tables."),
-        "delete": (f"{_GROUP}:delete", "Remove tables with what is in them."),
-        "recreate": (f"{_GROUP}:recreate", "Make tables anew, empty."),
-        "backup": (f"{_GROUP}:backup", "Write what is in tables to files."),
-        "restore": (f"{_GROUP}:restore", "Fill empty tables from files."),
-        "reset": (f"{_GROUP}:reset", "Clear locks."),
+        **inside(create, delete, recreate, backup, restore, reset),
         "query": (f"{_TABLES}:query", "Show the tables and the brokers of enhanced clusters."),
-        "remove": (f"{_GROUP}:remove", "Remove a broker."),
+        **inside(remove),
     },
 )

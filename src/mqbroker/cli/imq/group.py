@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from mqbroker.cli.lazy import LazyGroup
+from mqbroker.cli.lazy import LazyGroup, inside
 from mqbroker.cli.status import FAILED, CommandError
 
 
@@ -35,98 +35,99 @@ def _group(name: str, text: str, example: str, commands: dict[str, tuple[str, st
 _BROKERS = "mqbroker.cli.imq.brokers"
 _DESTINATIONS = "mqbroker.cli.imq.destinations"
 _DURABLES = "mqbroker.cli.imq.durables"
-_GROUP = "mqbroker.cli.imq.group"
 
-list_group = _group(
-    "list",
-    "List brokers, destinations or durable subscriptions.",
-    "list bkr -b localhost:7676 -u admin -passfile passfile",
-    {
-        "bkr": (f"{_BROKERS}:list_brokers", "List the brokers of the cluster with their states."),
-        "dst": (f"{_DESTINATIONS}:list_destinations", "List destinations with their counts."),
-        "dur": (f"{_DURABLES}:list_durables", "List durable subscriptions."),
-    },
-)
-query_group = _group(
-    "query",
-    "Show everything about a broker or a destination.",
-    "query bkr --origin",
-    {
-        "bkr": (f"{_BROKERS}:query_broker", "Show a broker, or where its properties come from."),
-        "dst": (f"{_DESTINATIONS}:query_destination", "Show a destination."),
-    },
-)
-update_group = _group(
-    "update",
-    "Change attributes of a broker or a destination.",
-    "update dst -t q -n orders -o maxNumMsgs=1000",
-    {
-        "bkr": (f"{_BROKERS}:update_broker", "Change properties in the file of the instance."),
-        "dst": (f"{_DESTINATIONS}:update_destination", "Change attributes of a destination, on all brokers."),
-    },
-)
-create_group = _group(
-    "create",
-    "Create a destination.",
-    "create dst -t q -n orders",
-    {"dst": (f"{_DESTINATIONS}:create_destination", "Create a destination, on all brokers.")},
-)
-destroy_group = _group(
-    "destroy",
-    "Destroy a destination or a durable subscription.",
-    "destroy dst -t q -n orders",
-    {
-        "dst": (f"{_DESTINATIONS}:destroy_destination", "Destroy a destination, on all brokers."),
-        "dur": (f"{_DURABLES}:destroy_durable", "Destroy a durable subscription, on all brokers."),
-    },
-)
-purge_group = _group(
-    "purge",
-    "Remove all messages of a destination.",
-    "purge dst -t q -n orders",
-    {"dst": (f"{_DESTINATIONS}:purge_destination", "Remove the messages that this broker keeps.")},
-)
-quiesce_group = _group(
-    "quiesce",
-    "Let a broker take no new clients.",
-    "quiesce bkr -b b1:7676",
-    {"bkr": (f"{_BROKERS}:quiesce", "Take no new clients; those that are connected go on.")},
-)
-unquiesce_group = _group(
-    "unquiesce",
-    "Let a broker take new clients again.",
-    "unquiesce bkr -b b1:7676",
-    {"bkr": (f"{_BROKERS}:unquiesce", "Take new clients again.")},
-)
-shutdown_group = _group(
-    "shutdown",
-    "Stop a broker.",
-    "shutdown bkr -b b1:7676 -time 60",
-    {"bkr": (f"{_BROKERS}:shutdown", "Stop in order, now or later.")},
-)
-takeover_group = _group(
-    "takeover",
-    "Take over a broker of an enhanced cluster.",
-    "takeover bkr -n b2 -b b1:7676",
-    {"bkr": (f"{_BROKERS}:take_over", "Take over the messages and clients of another broker.")},
-)
-restart_group = _group(
-    "restart",
-    "Stop and start a broker.",
-    "restart bkr -b b1:7676",
-    {"bkr": (f"{_BROKERS}:restart", "Stop in order and start again, with its files as they are then.")},
-)
-reload_group = _group(
-    "reload",
-    "Read the list of brokers again.",
-    "reload cls",
-    {"cls": (f"{_BROKERS}:reload_cluster", "Let all members read the list of brokers again.")},
-)
-changemaster_group = _group(
-    "changemaster",
-    "Let another broker keep the change record.",
-    "changemaster cls -o imq.cluster.masterbroker=b2:7676",
-    {"cls": (f"{_BROKERS}:change_master", "Change the master; sent to the present one.")},
+_GROUPS = inside(
+    _group(
+        "list",
+        "List brokers, destinations or durable subscriptions.",
+        "list bkr -b localhost:7676 -u admin -passfile passfile",
+        {
+            "bkr": (f"{_BROKERS}:list_brokers", "List the brokers of the cluster with their states."),
+            "dst": (f"{_DESTINATIONS}:list_destinations", "List destinations with their counts."),
+            "dur": (f"{_DURABLES}:list_durables", "List durable subscriptions."),
+        },
+    ),
+    _group(
+        "query",
+        "Show everything about a broker or a destination.",
+        "query bkr --origin",
+        {
+            "bkr": (f"{_BROKERS}:query_broker", "Show a broker, or where its properties come from."),
+            "dst": (f"{_DESTINATIONS}:query_destination", "Show a destination."),
+        },
+    ),
+    _group(
+        "update",
+        "Change attributes of a broker or a destination.",
+        "update dst -t q -n orders -o maxNumMsgs=1000",
+        {
+            "bkr": (f"{_BROKERS}:update_broker", "Change properties in the file of the instance."),
+            "dst": (f"{_DESTINATIONS}:update_destination", "Change attributes of a destination, on all brokers."),
+        },
+    ),
+    _group(
+        "create",
+        "Create a destination.",
+        "create dst -t q -n orders",
+        {"dst": (f"{_DESTINATIONS}:create_destination", "Create a destination, on all brokers.")},
+    ),
+    _group(
+        "destroy",
+        "Destroy a destination or a durable subscription.",
+        "destroy dst -t q -n orders",
+        {
+            "dst": (f"{_DESTINATIONS}:destroy_destination", "Destroy a destination, on all brokers."),
+            "dur": (f"{_DURABLES}:destroy_durable", "Destroy a durable subscription, on all brokers."),
+        },
+    ),
+    _group(
+        "purge",
+        "Remove all messages of a destination.",
+        "purge dst -t q -n orders",
+        {"dst": (f"{_DESTINATIONS}:purge_destination", "Remove the messages that this broker keeps.")},
+    ),
+    _group(
+        "quiesce",
+        "Let a broker take no new clients.",
+        "quiesce bkr -b b1:7676",
+        {"bkr": (f"{_BROKERS}:quiesce", "Take no new clients; those that are connected go on.")},
+    ),
+    _group(
+        "unquiesce",
+        "Let a broker take new clients again.",
+        "unquiesce bkr -b b1:7676",
+        {"bkr": (f"{_BROKERS}:unquiesce", "Take new clients again.")},
+    ),
+    _group(
+        "shutdown",
+        "Stop a broker.",
+        "shutdown bkr -b b1:7676 -time 60",
+        {"bkr": (f"{_BROKERS}:shutdown", "Stop in order, now or later.")},
+    ),
+    _group(
+        "takeover",
+        "Take over a broker of an enhanced cluster.",
+        "takeover bkr -n b2 -b b1:7676",
+        {"bkr": (f"{_BROKERS}:take_over", "Take over the messages and clients of another broker.")},
+    ),
+    _group(
+        "restart",
+        "Stop and start a broker.",
+        "restart bkr -b b1:7676",
+        {"bkr": (f"{_BROKERS}:restart", "Stop in order and start again, with its files as they are then.")},
+    ),
+    _group(
+        "reload",
+        "Read the list of brokers again.",
+        "reload cls",
+        {"cls": (f"{_BROKERS}:reload_cluster", "Let all members read the list of brokers again.")},
+    ),
+    _group(
+        "changemaster",
+        "Let another broker keep the change record.",
+        "changemaster cls -o imq.cluster.masterbroker=b2:7676",
+        {"cls": (f"{_BROKERS}:change_master", "Change the master; sent to the present one.")},
+    ),
 )
 
 imq = ImqGroup(
@@ -135,19 +136,7 @@ imq = ImqGroup(
     "Example: mqbroker imq list bkr -b localhost:7676 -u admin",
     {
         "brokerd": ("mqbroker.cli.imq.brokerd:brokerd", "Run an instance, with the options of imqbrokerd."),
-        "list": (f"{_GROUP}:list_group", "List brokers, destinations or durable subscriptions."),
-        "query": (f"{_GROUP}:query_group", "Show everything about a broker or a destination."),
-        "update": (f"{_GROUP}:update_group", "Change attributes of a broker or a destination."),
-        "create": (f"{_GROUP}:create_group", "Create a destination."),
-        "destroy": (f"{_GROUP}:destroy_group", "Destroy a destination or a durable subscription."),
-        "purge": (f"{_GROUP}:purge_group", "Remove all messages of a destination."),
-        "quiesce": (f"{_GROUP}:quiesce_group", "Let a broker take no new clients."),
-        "unquiesce": (f"{_GROUP}:unquiesce_group", "Let a broker take new clients again."),
-        "shutdown": (f"{_GROUP}:shutdown_group", "Stop a broker."),
-        "takeover": (f"{_GROUP}:takeover_group", "Take over a broker of an enhanced cluster."),
-        "restart": (f"{_GROUP}:restart_group", "Stop and start a broker."),
-        "reload": (f"{_GROUP}:reload_group", "Read the list of brokers again."),
-        "changemaster": (f"{_GROUP}:changemaster_group", "Let another broker keep the change record."),
+        **_GROUPS,
         "dbmgr": ("mqbroker.cli.imq.dbmgr_group:dbmgr", "Manage the databases of brokers, in the words of imqdbmgr."),
     },
 )
