@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from mqbroker.cli.demo.running import Run, at_work, ended, show, terminated_as_interrupted, toggled
+from mqbroker.cli.demo.running import Run, at_work, ended, run_options, show, terminated_as_interrupted, toggled
 
 if TYPE_CHECKING:
     from mqbroker.cli.demo.brokers import Nodes
@@ -16,10 +16,7 @@ _KILLED: Final = "; messages for it wait at the other brokers"
 
 
 @click.command(epilog="Example: mqbroker demo cluster --seconds 30")
-@click.option(
-    "--seconds", type=click.FloatRange(min=1), help="End after this many seconds. Default: run until the key q or Ctrl-C is pressed."
-)
-@click.option("--plain", is_flag=True, help="Print lines instead of a live picture. Always so without a terminal.")
+@run_options
 @click.option("--kill", is_flag=True, help="Kill node2 after a third of --seconds, and start it again after two thirds.")
 def cluster(seconds: float | None, plain: bool, kill: bool) -> None:
     """Show what a cluster of three brokers does.

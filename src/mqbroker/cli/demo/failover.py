@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from mqbroker.cli.demo.running import Run, at_work, checked, read_the_rest, show, terminated_as_interrupted
+from mqbroker.cli.demo.running import Run, at_work, checked, read_the_rest, run_options, show, terminated_as_interrupted
 from mqbroker.cli.status import CommandError
 
 if TYPE_CHECKING:
@@ -21,10 +21,7 @@ RESTART: Final = "r"
 
 
 @click.command(epilog="Example: mqbroker demo failover --seconds 30 --failure kill")
-@click.option(
-    "--seconds", type=click.FloatRange(min=1), help="End after this many seconds. Default: run until the key q or Ctrl-C is pressed."
-)
-@click.option("--plain", is_flag=True, help="Print lines instead of a live picture. Always so without a terminal.")
+@run_options
 @click.option("--failure", type=click.Choice([*FAILURES]), help="Do this after a third of --seconds, and mend everything after two thirds.")
 def failover(seconds: float | None, plain: bool, failure: str | None) -> None:
     """Show what a replicated pair of brokers does.

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import click
 
+from mqbroker.cli.options import together
 from mqbroker.cli.status import CommandError
 
 if TYPE_CHECKING:
@@ -31,6 +32,13 @@ TRAFFIC_SECONDS: Final = 30.0
 """How long it may take until messages flow before everything is shown as it is."""
 _FRAME: Final = 0.25
 _LINE: Final = 1.0
+
+run_options = together(
+    click.option("--plain", is_flag=True, help="Print lines instead of a live picture. Always so without a terminal."),
+    click.option(
+        "--seconds", type=click.FloatRange(min=1), help="End after this many seconds. Default: run until the key q or Ctrl-C is pressed."
+    ),
+)
 
 
 class Screen(Protocol):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from mqbroker.cli.demo.running import Run, at_work, ended, show, terminated_as_interrupted, toggled
+from mqbroker.cli.demo.running import Run, at_work, ended, run_options, show, terminated_as_interrupted, toggled
 
 if TYPE_CHECKING:
     from mqbroker.cli.demo.members import Members
@@ -17,10 +17,7 @@ _STARTED: Final = "; its messages stay with the taker"
 
 
 @click.command(epilog="Example: mqbroker demo takeover --seconds 30 --kill")
-@click.option(
-    "--seconds", type=click.FloatRange(min=1), help="End after this many seconds. Default: run until the key q or Ctrl-C is pressed."
-)
-@click.option("--plain", is_flag=True, help="Print lines instead of a live picture. Always so without a terminal.")
+@run_options
 @click.option("--kill", is_flag=True, help="Kill b0 after a third of --seconds, and start it again after two thirds.")
 def takeover(seconds: float | None, plain: bool, kill: bool) -> None:
     """Show what an enhanced cluster of three brokers does.
