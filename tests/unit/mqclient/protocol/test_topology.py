@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqclient.protocol.topology import Topology, TopologyMember, same_connector, same_place
+from mqclient.protocol.topology import Topology, TopologyMember, distinct, same_connector, same_place
 from mqclient.wire.primitives import TransportConfiguration
 
 A, B = (TransportConfiguration(name, "netty", (("host", "h"), ("port", port))) for name, port in (("a", "1"), ("b", "2")))
@@ -29,6 +29,10 @@ class TopologyTests(SynchronousTestCase):
     def test_the_connectors_of_a_member_begin_with_that_of_its_primary(self) -> None:
         members = (TopologyMember("n", 1, A, B), TopologyMember("n", 1, None, B), TopologyMember("n", 1))
         self.assertEqual([member.connectors for member in members], [[A, B], [B], []])
+
+    def test_connectors_to_the_same_place_count_once(self) -> None:
+        again = TransportConfiguration("c", "netty", (("port", 1), ("host", "h")))
+        self.assertEqual(distinct([A, again, B]), [A, B])
 
     def test_older_fills_in_silently(self) -> None:
         self.topology.up(TopologyMember("n", 5, A))

@@ -6,7 +6,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from mqclient.core.connection.configuration import NETTY_CONNECTOR
 from mqclient.wire.primitives import TransportConfiguration
-from mqspark.broker.nodes import Node, distinct, with_tls_of
+from mqspark.broker.nodes import Node, with_tls_of
 
 
 def connector(name: str = "c", **parameters: object) -> TransportConfiguration:
@@ -17,10 +17,6 @@ class NodeTests(SynchronousTestCase):
     def test_a_node_says_where_it_is(self) -> None:
         node = Node("n-1", (connector(host="a", port=1), connector(host="b", port=2)))
         self.assertEqual(str(node), "n-1 (a:1, b:2)")
-
-    def test_the_same_place_counts_once(self) -> None:
-        first, again, other = connector("x", host="a", port=1), connector("y", port=1, host="a"), connector(host="a", port=2)
-        self.assertEqual(distinct([first, again, other]), (first, other))
 
     def test_an_announced_connector_gets_the_stores_of_this_side(self) -> None:
         own = connector(host="a", port=1, sslEnabled="true", trustStorePath="mine", verifyHost="false", localPort=7)

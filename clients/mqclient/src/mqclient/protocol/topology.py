@@ -5,7 +5,7 @@ Client and broker merge alike.  Source: ``protocol-spec/``, chapter "Topology".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from mqclient.wire.primitives import TransportConfiguration
@@ -50,6 +50,15 @@ def same_connector(one: TransportConfiguration | None, other: TransportConfigura
 def same_place(one: TransportConfiguration | None, other: TransportConfiguration | None) -> bool:
     """Do both name the same host and port, or the same broker of the process?"""
     return one is not None and other is not None and place(one) == place(other)
+
+
+def distinct(connectors: Iterable[TransportConfiguration]) -> list[TransportConfiguration]:
+    """The connectors, without repetitions of the same place."""
+    found: list[TransportConfiguration] = []
+    for connector in connectors:
+        if not any(same_connector(connector, each) for each in found):
+            found.append(connector)
+    return found
 
 
 def place(connector: TransportConfiguration) -> tuple[str, str]:

@@ -31,9 +31,9 @@ from mqclient.core.runtime import new_uuid
 from mqclient.core.session.session import Session
 from mqclient.errors import QueueExistsError
 from mqclient.management import Management, ManagementError
-from mqclient.wire.packets import READ_BYTES_MAX, START_OLDEST, ReaderRange, ReaderState
+from mqclient.wire.packets import READ_BYTES_MAX, START_OLDEST, IdCacheState, ReaderRange, ReaderState
 from mqspark.broker.connection import Connection
-from mqspark.broker.nodes import IdCache, Node
+from mqspark.broker.nodes import Node
 from mqspark.errors import BadOptionError, MqsparkError, PermissionDeniedError, ReaderMissingError
 from mqspark.options import Options
 
@@ -239,23 +239,22 @@ class Broker(Connection):
             )
         return name
 
-    def id_cache(self, address: str) -> IdCache:
+    def id_cache(self, address: str) -> IdCacheState:
         """The cache of duplicate ids of ``address``.  For an Artemis that this user may not manage the default is assumed."""
         if self.has_readers:
-            state = self.call(f"asking for the duplicate id cache of {address}", lambda session: session.readers.id_cache(address))
-            return IdCache(state.size, state.persisted)
+            return self.call(f"asking for the duplicate id cache of {address}", lambda session: session.readers.id_cache(address))
         reason: object = "its answer has no number"
         try:
             persisted = bool(self.attribute("broker", "PersistIDCache"))
             text = self.manage("broker", "getAddressSettingsAsJSON", address, repeat=True)
             size = cache_size_of(text) or cache_size_of({"idCacheSize": self.attribute("broker", "IDCacheSize")})
             if size is not None:
-                return IdCache(size, persisted)
+                return IdCacheState(size, persisted)
         except MqsparkError as error:
             reason = error
         text = "%s does not say how many duplicate ids it keeps for %s (%s): the default, %d, is assumed"
         _log.warning(text, self.place, address, reason, ID_CACHE_DEFAULT)
-        return IdCache(ID_CACHE_DEFAULT, True)
+        return IdCacheState(ID_CACHE_DEFAULT, True)
 
     # --- management
 
@@ -288,7 +287,7 @@ class Broker(Connection):
             raise
 
 
-__all__ = ["Broker", "IdCache", "Node", "connect", "nodes"]
+__all__ = ["Broker", "Node", "connect", "nodes"]
 
 
 def cache_size_of(settings: object) -> int | None:

@@ -14,10 +14,11 @@ from mqclient.core.session.session import Session
 from mqclient.core.settings import LocatorSettings
 from mqclient.errors import MQError, NotConnectedError
 from mqclient.protocol.discovery import DiscoveryGroupConfiguration
+from mqclient.protocol.topology import distinct
 from mqclient.sockets import SocketRuntime
 from mqclient.wire.primitives import TransportConfiguration
 from mqspark.broker.failures import OF_THE_CONNECTION, failure
-from mqspark.broker.nodes import Node, distinct, places, with_tls_of
+from mqspark.broker.nodes import Node, places, with_tls_of
 from mqspark.errors import BrokerUnreachableError, MqsparkError
 from mqspark.options import Options
 
@@ -94,7 +95,7 @@ class Connection:
             first = [self._factory.connector] if member.node_id == own else []
             connectors = distinct([*first, *(with_tls_of(self._factory.connector, each) for each in member.connectors)])
             if connectors:
-                found.append(Node(member.node_id, connectors, alone=not member.connectors))
+                found.append(Node(member.node_id, tuple(connectors), alone=not member.connectors))
         if not found:
             raise BrokerUnreachableError(f"the broker at {self.place} does not say who belongs to its cluster; is it active?")
         self._seen = tuple(connector for node in found for connector in node.connectors)

@@ -9,7 +9,6 @@ from typing import Final
 from mqclient.core.connection.configuration import TRANSPORT_PARAMETERS
 from mqclient.core.connection.connection import describe
 from mqclient.protocol.discovery import DiscoveryGroupConfiguration
-from mqclient.protocol.topology import same_connector
 from mqclient.wire.primitives import TransportConfiguration
 
 OF_THIS_SIDE: Final = TRANSPORT_PARAMETERS - {"name", "sslEnabled", "tcpNoDelay", "connect-timeout-millis", "localAddress", "localPort"}
@@ -31,28 +30,11 @@ class Node:
         return f"{self.node_id} ({places(self.connectors)})"
 
 
-@dataclass(frozen=True, slots=True)
-class IdCache:
-    """The duplicate ids that a broker keeps for an address: how many, and whether a restart keeps them."""
-
-    size: int
-    persisted: bool
-
-
 def places(brokers: Sequence[TransportConfiguration] | DiscoveryGroupConfiguration) -> str:
     """Hosts and ports, for messages."""
     if isinstance(brokers, DiscoveryGroupConfiguration):
         return "the discovery group"
     return ", ".join(describe(each) for each in brokers)
-
-
-def distinct(connectors: Sequence[TransportConfiguration]) -> tuple[TransportConfiguration, ...]:
-    """The connectors, without repetitions of the same place."""
-    found: list[TransportConfiguration] = []
-    for connector in connectors:
-        if not any(same_connector(connector, each) for each in found):
-            found.append(connector)
-    return tuple(found)
 
 
 def with_tls_of(own: TransportConfiguration, announced: TransportConfiguration) -> TransportConfiguration:

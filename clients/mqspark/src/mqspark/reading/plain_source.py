@@ -14,6 +14,7 @@ from __future__ import annotations
 import itertools
 import logging
 from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import replace
 from typing import Any, Final, TypeVar, Unpack
 
 from mqclient.core.api import QueueQueryResult
@@ -21,7 +22,7 @@ from mqclient.core.consuming.consumers import Consumer
 from mqclient.core.message import ClientMessage
 from mqclient.core.session.session import Session
 from mqclient.errors import MQError
-from mqclient.wire.message import KEY_LARGE_COMPRESSED, CoreMessage, encode_message
+from mqclient.wire.message import KEY_LARGE_COMPRESSED, encode_message
 from mqclient.wire.packets import ReaderRange, ReaderState
 from mqspark.broker.broker import Broker, Limits
 from mqspark.broker.nodes import Node
@@ -239,17 +240,4 @@ async def _encoded(message: ClientMessage) -> bytes:
     """The message as the converter reads it, its body plain."""
     body = message.plain_body() if message.large is None else await message.large.read()
     properties = {key: value for key, value in message.properties.items() if key != KEY_LARGE_COMPRESSED}
-    return encode_message(
-        CoreMessage(
-            message_id=message.message_id,
-            address=message.address,
-            user_id=message.user_id,
-            type=message.type,
-            durable=message.durable,
-            expiration=message.expiration,
-            timestamp=message.timestamp,
-            priority=message.priority,
-            properties=properties,
-            body=body,
-        )
-    )
+    return encode_message(replace(message, properties=properties, body=body))

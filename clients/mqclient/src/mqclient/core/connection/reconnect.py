@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from mqclient.core.settings import LocatorSettings
 from mqclient.protocol.connection import TopologyPacket
 from mqclient.protocol.retry import RetryPlan
-from mqclient.protocol.topology import Topology, same_connector, same_place
+from mqclient.protocol.topology import Topology, distinct, same_connector, same_place
 from mqclient.wire.primitives import TransportConfiguration
 
 
@@ -52,9 +52,9 @@ class Attempts:
     def candidates(self) -> list[TransportConfiguration]:
         """The connectors of the round that comes now, in order and without repetition."""
         if not self._connected:
-            return _distinct(self._first())
+            return distinct(self._first())
         if len(self._plans) == 1 and self._elsewhere:
-            return _distinct(self._of_node(self._target) + self._others())
+            return distinct(self._of_node(self._target) + self._others())
         found: list[TransportConfiguration | None] = [self._redirect, *self._of_node(self._target), self.current]
         if self._backup is not None:
             found += [self._own_named(self._backup.name), self._backup]
@@ -64,7 +64,7 @@ class Attempts:
         if self._settings.exactly_once and self.node_id is not None:
             # Nobody but this node knows what became of the work, and its backup may have taken over before it was announced.
             found += self._own()
-        return _distinct([connector for connector in found if connector is not None])
+        return distinct([connector for connector in found if connector is not None])
 
     def failed(self) -> float | None:
         """The round has failed: seconds to wait before the next, None when that was the last."""
@@ -171,18 +171,10 @@ class Attempts:
         for primary, backup in pairs:
             found += [connector for connector in (primary, backup) if connector is not None]
         lost = (self.current, self._backup)
-        return _distinct([connector for connector in found if not any(same_place(connector, entry) for entry in lost)]) or [self.current]
+        return distinct([connector for connector in found if not any(same_place(connector, entry) for entry in lost)]) or [self.current]
 
     def _given_in_turn(self) -> list[TransportConfiguration]:
         """All given connectors, first the one after the lost one, and that one last."""
         own = list(self._own())
         place = next((number for number, each in enumerate(own) if same_place(each, self.current)), len(own) - 1)
         return own[place + 1 :] + own[: place + 1]
-
-
-def _distinct(connectors: Sequence[TransportConfiguration]) -> list[TransportConfiguration]:
-    found: list[TransportConfiguration] = []
-    for connector in connectors:
-        if not any(same_connector(connector, entry) for entry in found):
-            found.append(connector)
-    return found
