@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from mqclient.core.connection.channel import Channel
+from mqclient.core.runtime import Runtime, starts
 from mqclient.core.settings import QueueConfiguration
 from mqclient.errors import AddressDoesNotExistError, QueueDoesNotExistError, QueueExistsError
 from mqclient.wire.packets import (
@@ -18,6 +19,7 @@ from mqclient.wire.packets import (
     CreateSharedQueueV2,
     DeleteQueue,
     NullResponse,
+    Packet,
     QueueQuery,
     QueueQueryResult,
 )
@@ -42,36 +44,34 @@ _OPTIONAL = (
 """Attributes that have the same name in QueueConfiguration, the packets and the query's answer."""
 
 
-class QueueAdministration:
-    def __init__(self, channel: Channel) -> None:
-        self._channel = channel
+class QueueMethods:
+    """The calls of a session about addresses and queues."""
 
-    async def query_address(self, address: str) -> AddressQueryResult:
-        answer: AddressQueryResult = await self._call(BindingQuery(address), *BINDING_QUERY_ANSWERS)
-        return answer
+    runtime: Runtime
+    channel: Channel
 
-    async def query_queue(self, queue_name: str) -> QueueQueryResult:
-        answer: QueueQueryResult = await self._call(QueueQuery(queue_name), *QUEUE_QUERY_ANSWERS)
-        return answer
+    @starts
+    async def address_query(self, address: str) -> AddressQueryResult:
+        return await self._query_address(address)
 
-    async def require_queue(self, address: str | None) -> None:
-        """Raises ``AddressDoesNotExistError`` or ``QueueDoesNotExistError`` when messages to ``address`` would reach no queue."""
-        if address is None:
-            raise ValueError("a producer without an address cannot require a queue")
-        name, _, queue = address.partition("::")
-        found = await self.query_address(name)
-        if queue in found.queue_names or (not queue and found.queue_names):
-            return
-        if not found.exists:
-            raise AddressDoesNotExistError(f"the address {name} does not exist: messages sent to it would be lost")
-        what = f"no queue {queue}" if queue else "no queue"
-        raise QueueDoesNotExistError(f"the address {name} has {what}: messages sent to it would be lost")
+    @starts
+    async def queue_query(self, queue_name: str) -> QueueQueryResult:
+        return await self._query_queue(queue_name)
 
-    async def create_address(self, address: str, routing_types: Iterable[int], auto_created: bool) -> None:
-        await self._call(CreateAddress(address, tuple(routing_types), True, auto_created), NullResponse)
+    @starts
+    async def create_address(self, address: str, routing_types: Iterable[int], auto_created: bool = False) -> None:
+        await self._ask(CreateAddress(address, tuple(routing_types), True, auto_created), NullResponse)
 
-    async def create_queue(self, configuration: QueueConfiguration) -> None:
+    @starts
+    async def create_queue(self, configuration: QueueConfiguration, *, if_missing: bool = False) -> None:
+        """Raises ``QueueExistsError``, ``AddressDoesNotExistError``, ``SecurityError``, ``InvalidQueueConfigurationError``.
+
+        With ``if_missing`` an existing queue of that name stays as it is, whatever its configuration; the broker is asked first, so that an
+        open transaction is not spoilt.
+        """
         address, name = _names(configuration)
+        if if_missing and (await self._query_queue(name)).exists:
+            return
         packet = CreateQueueV2(
             address,
             name,
@@ -85,16 +85,15 @@ class QueueAdministration:
             bool(configuration.purge_on_no_consumers),
             **{key: getattr(configuration, key) for key in _OPTIONAL},
         )
-        await self._call(packet, NullResponse)
+        try:
+            await self._ask(packet, NullResponse)
+        except QueueExistsError:
+            if not if_missing:
+                raise  # else another client was quicker
 
-    async def create_missing_queue(self, configuration: QueueConfiguration) -> None:
-        if not (await self.query_queue(_names(configuration)[1])).exists:
-            try:
-                await self.create_queue(configuration)
-            except QueueExistsError:
-                pass  # another client was quicker
-
+    @starts
     async def create_shared_queue(self, configuration: QueueConfiguration) -> None:
+        """Create the queue unless the same one exists; raises ``InvalidTransientQueueUseError`` when address or filter differ."""
         address, name = _names(configuration)
         packet = CreateSharedQueueV2(
             address,
@@ -107,14 +106,37 @@ class QueueAdministration:
             configuration.purge_on_no_consumers,
             **{key: getattr(configuration, key) for key in _OPTIONAL},
         )
-        await self._call(packet, NullResponse)
+        await self._ask(packet, NullResponse)
 
+    @starts
     async def delete_queue(self, queue_name: str) -> None:
-        await self._call(DeleteQueue(queue_name), NullResponse)
+        """Raises ``QueueDoesNotExistError``, and ``IllegalStateError`` while the queue has consumers."""
+        await self._ask(DeleteQueue(queue_name), NullResponse)
 
-    async def _call(self, packet: Any, *expects: Any) -> Any:
-        await self._channel.ready()
-        return await self._channel.call(packet, *expects)
+    async def _require_queue(self, address: str | None) -> None:
+        """Raises ``AddressDoesNotExistError`` or ``QueueDoesNotExistError`` when messages to ``address`` would reach no queue."""
+        if address is None:
+            raise ValueError("a producer without an address cannot require a queue")
+        name, _, queue = address.partition("::")
+        found = await self._query_address(name)
+        if queue in found.queue_names or (not queue and found.queue_names):
+            return
+        if not found.exists:
+            raise AddressDoesNotExistError(f"the address {name} does not exist: messages sent to it would be lost")
+        what = f"no queue {queue}" if queue else "no queue"
+        raise QueueDoesNotExistError(f"the address {name} has {what}: messages sent to it would be lost")
+
+    async def _query_address(self, address: str) -> AddressQueryResult:
+        answer: AddressQueryResult = await self._ask(BindingQuery(address), *BINDING_QUERY_ANSWERS)
+        return answer
+
+    async def _query_queue(self, queue_name: str) -> QueueQueryResult:
+        answer: QueueQueryResult = await self._ask(QueueQuery(queue_name), *QUEUE_QUERY_ANSWERS)
+        return answer
+
+    async def _ask(self, packet: Packet, *expects: type[Packet]) -> Any:
+        await self.channel.ready()
+        return await self.channel.call(packet, *expects)
 
 
 def recreation_of(info: Any) -> CreateQueueV2 | None:

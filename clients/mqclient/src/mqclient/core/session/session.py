@@ -1,11 +1,11 @@
-"""A session: holds the parts (transaction, branches, flow, uploads, queues) and dispatches arriving packets to them.
+"""A session: holds the parts (transaction, branches, flow, uploads) and dispatches arriving packets to them.
 
 The class is what applications see; each concern is an object of its own module.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -36,17 +36,16 @@ from mqclient.core.session.branches import Branches
 from mqclient.core.session.commits import Commits
 from mqclient.core.session.incoming import Incoming
 from mqclient.core.session.owner import ClientSessionFactory, SessionOwner
-from mqclient.core.session.queues import QueueAdministration
+from mqclient.core.session.queues import QueueMethods
 from mqclient.core.session.restoring import Restoration
 from mqclient.core.session.transactions import Transaction, run_transaction
-from mqclient.core.settings import LocatorSettings, QueueConfiguration
+from mqclient.core.settings import LocatorSettings
 from mqclient.errors import IllegalStateError, MQError, ObjectClosedError
 from mqclient.protocol.channel import SessionChannel
 from mqclient.wire.message import TYPE_TEXT
 from mqclient.wire.packets import (
     QUEUE_QUERY_ANSWERS,
     AddMetadataV2,
-    AddressQueryResult,
     ConsumerClose,
     CreateConsumer,
     CreateSession,
@@ -64,7 +63,7 @@ _DEFAULT_CONSUMER_WINDOW = 1024 * 1024
 """A consumer window of this size means: take the broker's default if it has one."""
 
 
-class Session(ListenerMethods, Closing):
+class Session(ListenerMethods, QueueMethods, Closing):
     """A single context of work on a connection: its packets are processed by the broker in their order.
 
     With ``auto_commit_sends``/``auto_commit_acks`` off, sends/acknowledgements take effect with :meth:`commit`.  After a failover
@@ -107,7 +106,6 @@ class Session(ListenerMethods, Closing):
         if exactly_once:
             self._send_exactly_once()
         self.restoration = Restoration(self)
-        self._queues = QueueAdministration(self.channel)
         self._incoming = Incoming(self)
         self._consumers: dict[int, Consumer] = {}
         self.encoded_consumers: dict[int, EncodedConsumer] = {}
@@ -305,7 +303,7 @@ class Session(ListenerMethods, Closing):
         ``require_queue`` without an address.
         """
         if require_queue:
-            await self._queues.require_queue(address)
+            await self._require_queue(address)
         await self.channel.ready()
         producer = Producer(self, self._next_producer, address, self.settings.producer_max_rate if max_rate is None else max_rate)
         self._next_producer += 1
@@ -413,45 +411,17 @@ class Session(ListenerMethods, Closing):
         sends = self.encoded_sends or self.open_encoded_sends()
         return sends.send_large(headers, read, size, done, address, was_large)
 
-    # --- addresses, queues, metadata ---
-
-    def address_query(self, address: str) -> Awaitable[AddressQueryResult]:
-        return self.runtime.spawn(self._queues.query_address(address))
-
-    def queue_query(self, queue_name: str) -> Awaitable[QueueQueryResult]:
-        return self.runtime.spawn(self._queues.query_queue(queue_name))
-
-    def create_address(self, address: str, routing_types: Iterable[int], auto_created: bool = False) -> Awaitable[None]:
-        return self.runtime.spawn(self._queues.create_address(address, routing_types, auto_created))
-
-    def create_queue(self, configuration: QueueConfiguration, *, if_missing: bool = False) -> Awaitable[None]:
-        """Raises ``QueueExistsError``, ``AddressDoesNotExistError``, ``SecurityError``, ``InvalidQueueConfigurationError``.
-
-        With ``if_missing`` an existing queue of that name stays as it is, whatever its configuration; the broker is asked first, so that an
-        open transaction is not spoilt.
-        """
-        create = self._queues.create_missing_queue if if_missing else self._queues.create_queue
-        return self.runtime.spawn(create(configuration))
-
-    def create_shared_queue(self, configuration: QueueConfiguration) -> Awaitable[None]:
-        """Create the queue unless the same one exists; raises ``InvalidTransientQueueUseError`` when address or filter differ."""
-        return self.runtime.spawn(self._queues.create_shared_queue(configuration))
-
-    def delete_queue(self, queue_name: str) -> Awaitable[None]:
-        """Raises ``QueueDoesNotExistError``, and ``IllegalStateError`` while the queue has consumers."""
-        return self.runtime.spawn(self._queues.delete_queue(queue_name))
+    # --- metadata ---
 
     @starts
     async def add_metadata(self, key: str, data: str) -> None:
-        await self.channel.ready()
-        await self.channel.call(AddMetadataV2(key, data, True), NullResponse)
+        await self._ask(AddMetadataV2(key, data, True), NullResponse)
         self.metadata[key] = data
 
     @starts
     async def add_unique_metadata(self, key: str, data: str) -> None:
         """Raises ``DuplicateMetadataError`` when another live session of the broker holds the same pair."""
-        await self.channel.ready()
-        await self.channel.call(UniqueAddMetadata(key, data, True), NullResponse)
+        await self._ask(UniqueAddMetadata(key, data, True), NullResponse)
         self.metadata[key] = data
 
     # --- closing ---
