@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from mqclient.wire.primitives import Reader, Writer
+from mqclient.wire.primitives import Decoder, Encoder
 
 if TYPE_CHECKING:
     from mqclient.protocol.topology import Topology
@@ -39,17 +39,17 @@ class Offer:
     available: bool
 
     def encode(self) -> bytes:
-        writer = Writer()
-        writer.i32(self.count)
-        writer.nullable_string(self.node_id)
-        writer.boolean(self.available)
-        return bytes(writer.data)
+        encoder = Encoder()
+        encoder.i32(self.count)
+        encoder.nullable_string(self.node_id)
+        encoder.boolean(self.available)
+        return bytes(encoder.data)
 
     @classmethod
     def decode(cls, vote: bytes) -> Offer:
         """Raises MalformedPacketError."""
-        reader = Reader(vote, OFFER_VOTE)
-        return cls(reader.i32(), reader.nullable_string(), reader.boolean())
+        decoder = Decoder(vote, OFFER_VOTE)
+        return cls(decoder.i32(), decoder.nullable_string(), decoder.boolean())
 
 
 ASKED = -1
@@ -61,9 +61,9 @@ HOSTED = -1
 
 def wanted_question(node_id: str) -> bytes:
     """``node_id`` is the broker that hosts the backup."""
-    writer = Writer()
-    writer.string(node_id)
-    return bytes(writer.data)
+    encoder = Encoder()
+    encoder.string(node_id)
+    return bytes(encoder.data)
 
 
 def failover_vote(topology: Topology, vote: bytes) -> bytes:
@@ -72,16 +72,16 @@ def failover_vote(topology: Topology, vote: bytes) -> bytes:
     A member that knows a primary with this node id returns the vote of the question, and the connector of the primary.  A member that
     knows none returns the contrary: the backup may take over.
     """
-    reader = Reader(vote, "QUORUM_VOTE")
-    asked, node_id = reader.boolean(), reader.string()
-    reader.nullable_string()
+    decoder = Decoder(vote, "QUORUM_VOTE")
+    asked, node_id = decoder.boolean(), decoder.string()
+    decoder.nullable_string()
     member = topology.get(node_id)
     primary = None if member is None else member.primary
-    writer = Writer()
-    writer.boolean(asked == (primary is not None))
-    writer.string(node_id)
-    writer.nullable_string(None if primary is None else connector_text(primary))
-    return bytes(writer.data)
+    encoder = Encoder()
+    encoder.boolean(asked == (primary is not None))
+    encoder.string(node_id)
+    encoder.nullable_string(None if primary is None else connector_text(primary))
+    return bytes(encoder.data)
 
 
 def connector_text(connector: TransportConfiguration) -> str:

@@ -19,7 +19,7 @@ from mqbroker.ha.replication.one_question import ask_once
 from mqbroker.server.cluster_port import HostedFigures
 from mqbroker.server.transport.cluster_channel import PRODUCT
 from mqclient.wire.packets import REASON_SCALE_DOWN, BackupRequest, BackupRequestResponse, DisconnectV3, Packet
-from mqclient.wire.primitives import Reader
+from mqclient.wire.primitives import Decoder
 
 if TYPE_CHECKING:
     from twisted.python.failure import Failure
@@ -241,7 +241,7 @@ class Hosting:
 
     def _ask_whether_wanted(self, node_id: str, backup: _Backup, place: TransportConfiguration) -> None:
         def answered(answer: bytes) -> None:
-            if answer and not Reader(answer, WANTED_VOTE).boolean() and backup.waits:
+            if answer and not Decoder(answer, WANTED_VOTE).boolean() and backup.waits:
                 self._ended(node_id, backup, "its primary has another one")
 
         question = wanted_question(self._server.node_id)

@@ -20,7 +20,7 @@ from mqclient.core.connection.connection import describe
 from mqclient.core.factories.locator import Locator
 from mqclient.errors import MQError, NotConnectedError
 from mqclient.wire.packets import BackupRequest, BackupRequestResponse
-from mqclient.wire.primitives import Reader, Writer
+from mqclient.wire.primitives import Decoder, Encoder
 
 if TYPE_CHECKING:
     from mqbroker.config.model.cluster import ColocatedConfiguration
@@ -80,9 +80,9 @@ class HostSearch:
         channel.register_vote(WANTED_VOTE, self._wanted)
 
     def _wanted(self, connection: ServerConnection, question: bytes) -> bytes:
-        writer = Writer()
-        writer.boolean(self.host in (None, Reader(question, WANTED_VOTE).string()))
-        return bytes(writer.data)
+        encoder = Encoder()
+        encoder.boolean(self.host in (None, Decoder(question, WANTED_VOTE).string()))
+        return bytes(encoder.data)
 
     def stop(self) -> None:
         """Ask nobody any more.  The backup stays where it is."""

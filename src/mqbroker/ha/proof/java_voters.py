@@ -7,7 +7,7 @@ Source: ``protocol-spec/``, chapter "Cluster packets".
 from __future__ import annotations
 
 from mqbroker.cluster.membership.votes import FAILOVER_VOTE, OLD_FAILOVER_VOTE
-from mqclient.wire.primitives import Reader, Writer
+from mqclient.wire.primitives import Decoder, Encoder
 
 
 class JavaVotes:
@@ -32,14 +32,14 @@ class JavaVotes:
         self._old ^= {voter}
 
     def question(self, active: bool) -> bytes:
-        writer = Writer()
-        writer.boolean(active)
-        writer.string(self._node_id)
-        writer.nullable_string(None)
-        return bytes(writer.data)
+        encoder = Encoder()
+        encoder.boolean(active)
+        encoder.string(self._node_id)
+        encoder.nullable_string(None)
+        return bytes(encoder.data)
 
     def agrees(self, active: bool, vote: bytes) -> bool:
         """Is the answer a yes?  Raises MalformedPacketError."""
-        reader = Reader(vote, "QUORUM_VOTE_REPLY")
-        agreed, node_id, connector = reader.boolean(), reader.string(), reader.nullable_string()
+        decoder = Decoder(vote, "QUORUM_VOTE_REPLY")
+        agreed, node_id, connector = decoder.boolean(), decoder.string(), decoder.nullable_string()
         return agreed and node_id == self._node_id and (not active or connector == self._connector)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from mqbroker.ha.proof.copy_record import COPY_ID_SIZE_MAX, SEQUENCE_MAX, CopyState
-from mqclient.wire.primitives import Reader, Writer
+from mqclient.wire.primitives import Decoder, Encoder
 
 MEETING = "MqbrokerCopyMeeting"
 """The handler's name of the questions between copies."""
@@ -88,31 +88,31 @@ class Standing:
         return self.activity, self.sequence, both_active and self.took_over, self.primary, self.copy_id
 
     def encode(self) -> bytes:
-        writer = Writer()
-        writer.string(self.node_id)
-        writer.string(self.copy_id)
-        writer.i8(self.activity)
-        writer.i8(_STATES.index(self.state))
-        writer.i64(self.sequence)
-        writer.boolean(self.primary)
-        writer.boolean(self.took_over)
-        writer.string(self.noted)
-        writer.string(self.search)
-        writer.string(self.word_for)
-        return bytes(writer.data)
+        encoder = Encoder()
+        encoder.string(self.node_id)
+        encoder.string(self.copy_id)
+        encoder.i8(self.activity)
+        encoder.i8(_STATES.index(self.state))
+        encoder.i64(self.sequence)
+        encoder.boolean(self.primary)
+        encoder.boolean(self.took_over)
+        encoder.string(self.noted)
+        encoder.string(self.search)
+        encoder.string(self.word_for)
+        return bytes(encoder.data)
 
     @classmethod
     def decode(cls, data: bytes) -> Standing:
         """Raises MalformedPacketError."""
-        reader = Reader(data, MEETING)
+        decoder = Decoder(data, MEETING)
         if len(data) > MEETING_SIZE_MAX:
-            raise reader.fail(f"{len(data)} bytes are more than {MEETING_SIZE_MAX}")
-        node_id, copy_id = reader.string(), reader.string()
-        activity, state, sequence = reader.i8(), reader.i8(), reader.i64()
+            raise decoder.fail(f"{len(data)} bytes are more than {MEETING_SIZE_MAX}")
+        node_id, copy_id = decoder.string(), decoder.string()
+        activity, state, sequence = decoder.i8(), decoder.i8(), decoder.i64()
         if not 0 <= activity < len(Activity) or not 0 <= state < len(_STATES) or not 0 <= sequence <= SEQUENCE_MAX:
-            raise reader.fail(f"activity {activity}, state {state} or sequence {sequence} is out of range")
-        primary, took_over = reader.boolean(), reader.boolean()
-        noted, search, word_for = reader.string(), reader.string(), reader.string()
+            raise decoder.fail(f"activity {activity}, state {state} or sequence {sequence} is out of range")
+        primary, took_over = decoder.boolean(), decoder.boolean()
+        noted, search, word_for = decoder.string(), decoder.string(), decoder.string()
         if not copy_id or max(map(len, (node_id, copy_id, noted, search, word_for))) > COPY_ID_SIZE_MAX:
-            raise reader.fail("an id is empty or too long")
+            raise decoder.fail("an id is empty or too long")
         return cls(node_id, copy_id, Activity(activity), _STATES[state], sequence, primary, took_over, noted, search, word_for)

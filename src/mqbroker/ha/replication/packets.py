@@ -11,7 +11,7 @@ from typing import ClassVar, TypeAlias
 
 from mqclient.errors import MalformedPacketError
 from mqclient.wire.frames import HEADER, REPLICATION_CHANNEL, frame
-from mqclient.wire.primitives import Reader, TransportConfiguration, Writer
+from mqclient.wire.primitives import Decoder, Encoder, TransportConfiguration
 
 VERSION = 1
 """Of these packets, and of the stream of changes that they carry."""
@@ -35,14 +35,14 @@ class Hello:
     copy_id: str
     node_id: str
 
-    def write(self, writer: Writer) -> None:
-        writer.i8(self.version)
-        writer.string(self.copy_id)
-        writer.string(self.node_id)
+    def write(self, encoder: Encoder) -> None:
+        encoder.i8(self.version)
+        encoder.string(self.copy_id)
+        encoder.string(self.node_id)
 
     @classmethod
-    def read(cls, reader: Reader) -> Hello:
-        return cls(reader.i8(), reader.string(), reader.string())
+    def read(cls, decoder: Decoder) -> Hello:
+        return cls(decoder.i8(), decoder.string(), decoder.string())
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,16 +56,16 @@ class Welcome:
     connector: TransportConfiguration
     allows_failback: bool
 
-    def write(self, writer: Writer) -> None:
-        writer.i8(self.version)
-        writer.string(self.copy_id)
-        writer.string(self.node_id)
-        writer.transport(self.connector)
-        writer.boolean(self.allows_failback)
+    def write(self, encoder: Encoder) -> None:
+        encoder.i8(self.version)
+        encoder.string(self.copy_id)
+        encoder.string(self.node_id)
+        encoder.transport(self.connector)
+        encoder.boolean(self.allows_failback)
 
     @classmethod
-    def read(cls, reader: Reader) -> Welcome:
-        return cls(reader.i8(), reader.string(), reader.string(), reader.transport(), reader.boolean())
+    def read(cls, decoder: Decoder) -> Welcome:
+        return cls(decoder.i8(), decoder.string(), decoder.string(), decoder.transport(), decoder.boolean())
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +74,11 @@ class Ready:
 
     TYPE: ClassVar[int] = -108
 
-    def write(self, writer: Writer) -> None:
+    def write(self, encoder: Encoder) -> None:
         """The packet has no more content."""
 
     @classmethod
-    def read(cls, reader: Reader) -> Ready:
+    def read(cls, decoder: Decoder) -> Ready:
         return cls()
 
 
@@ -90,8 +90,8 @@ class Changes:
     data: bytes
 
     @classmethod
-    def read(cls, reader: Reader) -> Changes:
-        return cls(reader.raw(reader.remaining))
+    def read(cls, decoder: Decoder) -> Changes:
+        return cls(decoder.raw(decoder.remaining))
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,12 +101,12 @@ class Answered:
     TYPE: ClassVar[int] = -103
     number: int
 
-    def write(self, writer: Writer) -> None:
-        writer.i64(self.number)
+    def write(self, encoder: Encoder) -> None:
+        encoder.i64(self.number)
 
     @classmethod
-    def read(cls, reader: Reader) -> Answered:
-        return cls(reader.i64())
+    def read(cls, decoder: Decoder) -> Answered:
+        return cls(decoder.i64())
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,12 +116,12 @@ class Complete:
     TYPE: ClassVar[int] = -104
     sequence: int
 
-    def write(self, writer: Writer) -> None:
-        writer.i64(self.sequence)
+    def write(self, encoder: Encoder) -> None:
+        encoder.i64(self.sequence)
 
     @classmethod
-    def read(cls, reader: Reader) -> Complete:
-        return cls(reader.i64())
+    def read(cls, decoder: Decoder) -> Complete:
+        return cls(decoder.i64())
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,11 +130,11 @@ class Completed:
 
     TYPE: ClassVar[int] = -105
 
-    def write(self, writer: Writer) -> None:
+    def write(self, encoder: Encoder) -> None:
         """The packet has no more content."""
 
     @classmethod
-    def read(cls, reader: Reader) -> Completed:
+    def read(cls, decoder: Decoder) -> Completed:
         return cls()
 
 
@@ -147,14 +147,14 @@ class Question:
     handler: str
     data: bytes
 
-    def write(self, writer: Writer) -> None:
-        writer.i32(self.number)
-        writer.string(self.handler)
-        writer.raw(self.data)
+    def write(self, encoder: Encoder) -> None:
+        encoder.i32(self.number)
+        encoder.string(self.handler)
+        encoder.raw(self.data)
 
     @classmethod
-    def read(cls, reader: Reader) -> Question:
-        return cls(reader.i32(), reader.string(), reader.raw(reader.remaining))
+    def read(cls, decoder: Decoder) -> Question:
+        return cls(decoder.i32(), decoder.string(), decoder.raw(decoder.remaining))
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,13 +163,13 @@ class Reply:
     number: int
     data: bytes
 
-    def write(self, writer: Writer) -> None:
-        writer.i32(self.number)
-        writer.raw(self.data)
+    def write(self, encoder: Encoder) -> None:
+        encoder.i32(self.number)
+        encoder.raw(self.data)
 
     @classmethod
-    def read(cls, reader: Reader) -> Reply:
-        return cls(reader.i32(), reader.raw(reader.remaining))
+    def read(cls, decoder: Decoder) -> Reply:
+        return cls(decoder.i32(), decoder.raw(decoder.remaining))
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,12 +179,12 @@ class ScheduledFailover:
     TYPE: ClassVar[int] = 121
     value: int
 
-    def write(self, writer: Writer) -> None:
-        writer.i32(self.value)
+    def write(self, encoder: Encoder) -> None:
+        encoder.i32(self.value)
 
     @classmethod
-    def read(cls, reader: Reader) -> ScheduledFailover:
-        return cls(reader.i32())
+    def read(cls, decoder: Decoder) -> ScheduledFailover:
+        return cls(decoder.i32())
 
 
 Said: TypeAlias = Hello | Welcome | Ready | Answered | Complete | Completed | Question | Reply | ScheduledFailover
@@ -207,9 +207,9 @@ _BY_TYPE = {kind.TYPE: kind for kind in _KINDS}
 
 def packet_frame(packet: Said) -> bytes:
     """A packet as a whole frame."""
-    writer = Writer()
-    packet.write(writer)
-    return frame(packet.TYPE, REPLICATION_CHANNEL, bytes(writer.data))
+    encoder = Encoder()
+    packet.write(encoder)
+    return frame(packet.TYPE, REPLICATION_CHANNEL, bytes(encoder.data))
 
 
 def read_packet(packet_type: int, body: bytes) -> Said | Changes:
@@ -217,11 +217,11 @@ def read_packet(packet_type: int, body: bytes) -> Said | Changes:
     kind = _BY_TYPE.get(packet_type)
     if kind is None:
         raise MalformedPacketError("frame", "type", f"unknown packet type {packet_type} on the channel of replication")
-    reader = Reader(body, kind.__name__)
+    decoder = Decoder(body, kind.__name__)
     limit = CHANGES_MAX if kind is Changes else TEXT_MAX
     if len(body) > limit:
-        raise reader.fail(f"{len(body)} bytes are more than {limit}")
-    return kind.read(reader)
+        raise decoder.fail(f"{len(body)} bytes are more than {limit}")
+    return kind.read(decoder)
 
 
 def changes_frames(buffers: Sequence[bytes | bytearray | memoryview]) -> list[bytes]:

@@ -8,23 +8,23 @@ from mqbroker.cluster.membership.votes import ASKED, FAILOVER_VOTE, OFFER_VOTE, 
 from mqclient.protocol.topology import TopologyMember
 from mqclient.wire import packets as wire
 from mqclient.wire.frames import CLUSTER_CHANNEL
-from mqclient.wire.primitives import Reader, TransportConfiguration, Writer
+from mqclient.wire.primitives import Decoder, Encoder, TransportConfiguration
 from tests.unit.cluster.support import Clustered, cluster_world, connector, joined, member
 from tests.unit.mqclient.wire.vectors import VECTORS, load
 from tests.unit.server.support import World
 
 
 def vote(asked: bool, node_id: str, text: str | None = None) -> bytes:
-    writer = Writer()
-    writer.boolean(asked)
-    writer.string(node_id)
-    writer.nullable_string(text)
-    return bytes(writer.data)
+    encoder = Encoder()
+    encoder.boolean(asked)
+    encoder.string(node_id)
+    encoder.nullable_string(text)
+    return bytes(encoder.data)
 
 
 def read_vote(data: bytes) -> tuple[bool, str, str | None]:
-    reader = Reader(data, "vote")
-    return reader.boolean(), reader.string(), reader.nullable_string()
+    decoder = Decoder(data, "vote")
+    return decoder.boolean(), decoder.string(), decoder.nullable_string()
 
 
 class VoteTests(SynchronousTestCase):
@@ -71,13 +71,13 @@ class VoteTests(SynchronousTestCase):
                 peer.feed(found["QUORUM_VOTE"])
                 offer = wire.decode_packet(-3, found["QUORUM_VOTE_REPLY"][13:], 136)
                 assert isinstance(offer, wire.QuorumVoteReply)
-                reader = Reader(offer.vote, "vote")
-                self.assertEqual((reader.i32(), reader.nullable_string() is None, reader.boolean()), (0, False, True))
+                decoder = Decoder(offer.vote, "vote")
+                self.assertEqual((decoder.i32(), decoder.nullable_string() is None, decoder.boolean()), (0, False, True))
                 (answer,) = peer.take(CLUSTER_CHANNEL)
                 assert isinstance(answer, wire.QuorumVoteReply)
-                reader = Reader(answer.vote, "vote")
-                self.assertEqual((answer.handler, reader.i32(), reader.nullable_string()), (OFFER_VOTE, 0, world.server.node_id))
-                self.assertFalse(reader.boolean())
+                decoder = Decoder(answer.vote, "vote")
+                self.assertEqual((answer.handler, decoder.i32(), decoder.nullable_string()), (OFFER_VOTE, 0, world.server.node_id))
+                self.assertFalse(decoder.boolean())
             if "BACKUP_REQUEST" in found:
                 asked += 1
                 peer.feed(found["BACKUP_REQUEST"])

@@ -13,7 +13,7 @@ from mqbroker.ha.proof.poll import Outcome, Poll
 from mqbroker.ha.proof.ports import Choice, UnreachableError
 from mqbroker.ha.proof.vote_codec import ACTIVATION_VOTE
 from mqbroker.ha.proof.voter import Voter
-from mqclient.wire.primitives import Reader, Writer
+from mqclient.wire.primitives import Decoder, Encoder
 from tests.support.clock import FakeClock
 from tests.support.settings_store import SettingsStore
 
@@ -142,17 +142,17 @@ class PollTests(SynchronousTestCase):
         self.assertEqual((self.outcomes, self.clock.pending), ([], 0))
 
     def java(self, agreed: bool, connector: str | None = None) -> bytes:
-        writer = Writer()
-        writer.boolean(agreed)
-        writer.string("node")
-        writer.nullable_string(connector)
-        return bytes(writer.data)
+        encoder = Encoder()
+        encoder.boolean(agreed)
+        encoder.string("node")
+        encoder.nullable_string(connector)
+        return bytes(encoder.data)
 
     def test_java_voters_are_asked_as_ever_and_their_yes_counts(self) -> None:
         self.ways.java = {"v0", "v1", "v2"}
         self.ask(self.poll())
         self.assertEqual([handler for _, handler, _, _ in self.ways.asked], [FAILOVER_VOTE] * 3)
-        self.assertFalse(Reader(self.ways.asked[0][2], "vote").boolean())
+        self.assertFalse(Decoder(self.ways.asked[0][2], "vote").boolean())
         for *_, answer in self.ways.asked[:2]:
             answer.callback(self.java(True))
         for *_, answer in self.ways.asked[3:5]:
@@ -162,7 +162,7 @@ class PollTests(SynchronousTestCase):
     def test_an_active_broker_asks_java_voters_whether_it_still_is_the_one(self) -> None:
         self.ways.java = {"v0", "v1", "v2"}
         self.ask(self.poll(), active=True)
-        self.assertTrue(Reader(self.ways.asked[0][2], "vote").boolean())
+        self.assertTrue(Decoder(self.ways.asked[0][2], "vote").boolean())
         for *_, answer in self.ways.asked[:2]:
             answer.callback(self.java(True, "another connector"))
         self.assertEqual([each.value for each in self.outcomes], [""])

@@ -38,7 +38,7 @@ from mqclient.core.discovery.network import Received
 from mqclient.protocol.discovery import Endpoint
 from mqclient.urls import parse_transport_uri
 from mqclient.wire import packets as wire
-from mqclient.wire.primitives import Reader, Writer
+from mqclient.wire.primitives import Decoder, Encoder
 from tests.support.clock import FakeClock
 from tests.support.disk import SimulatedDisk
 from tests.support.diskwriter import WriterInTurns
@@ -453,12 +453,12 @@ class PairCase(SynchronousTestCase):
 
 def yes_to(vote: bytes) -> bytes:
     """The yes of a Java broker to a replica that asks whether its primary is gone."""
-    reader, writer = Reader(vote, "vote"), Writer()
-    reader.boolean()
-    writer.boolean(True)
-    writer.string(reader.string())
-    writer.nullable_string(None)
-    return bytes(writer.data)
+    decoder, encoder = Decoder(vote, "vote"), Encoder()
+    decoder.boolean()
+    encoder.boolean(True)
+    encoder.string(decoder.string())
+    encoder.nullable_string(None)
+    return bytes(encoder.data)
 
 
 def created(name: str) -> wire.CreateQueueV2:

@@ -23,7 +23,7 @@ from mqclient.protocol.discovery import (
     decode_announcement,
     encode_announcement,
 )
-from mqclient.wire.primitives import Long, TransportConfiguration, Writer
+from mqclient.wire.primitives import Encoder, Long, TransportConfiguration
 
 NETTY = "org.apache.activemq.artemis.core.remoting.impl.netty.NettyConnectorFactory"
 SELF = TransportConfiguration("self", NETTY, (("port", "61616"), ("host", "127.0.0.1")))
@@ -90,13 +90,13 @@ class CodecTests(SynchronousTestCase):
         self.assertRaises(ValueError, encode_announcement, "n", "u", [SELF] * (ANNOUNCED_CONNECTORS_MAX + 1))
         huge = TransportConfiguration("c", NETTY, tuple((f"key{number}", "x" * 4000) for number in range(20)))
         self.assertRaises(ValueError, encode_announcement, "n", "u", [huge])
-        writer = Writer()
-        writer.string("n")
-        writer.string("u")
-        writer.i32(ANNOUNCED_CONNECTORS_MAX + 1)
+        encoder = Encoder()
+        encoder.string("n")
+        encoder.string("u")
+        encoder.i32(ANNOUNCED_CONNECTORS_MAX + 1)
         for _ in range(ANNOUNCED_CONNECTORS_MAX + 1):
-            writer.transport(SELF)
-        self.assertRaises(MalformedPacketError, decode_announcement, bytes(writer.data))
+            encoder.transport(SELF)
+        self.assertRaises(MalformedPacketError, decode_announcement, bytes(encoder.data))
         self.assertRaises(MalformedPacketError, decode_announcement, encode_announcement("n" * 257, "u", []))
         self.assertRaises(MalformedPacketError, decode_announcement, encode_announcement("", "u", []))
 

@@ -8,7 +8,7 @@ from typing import Any
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqclient.storageformat import page_records as pages
-from mqclient.storageformat.frames import Reader, StorageFormatError
+from mqclient.storageformat.frames import RecordDecoder, StorageFormatError
 
 RECORDS: tuple[tuple[Any, Any], ...] = (
     (pages.encode_page(7, 500, 3, "a\udc80", ((10, 3), (11, 2))), pages.PageRecord(7, 500, 3, "a\udc80", ((10, 3), (11, 2)))),
@@ -24,7 +24,7 @@ RECORDS: tuple[tuple[Any, Any], ...] = (
 
 
 def decoded(data: bytes) -> Any:
-    return pages.decode_page_record(data[0], Reader(memoryview(data)[1:]))
+    return pages.decode_page_record(data[0], RecordDecoder(memoryview(data)[1:]))
 
 
 class PageRecordTests(SynchronousTestCase):

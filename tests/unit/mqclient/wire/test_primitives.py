@@ -12,7 +12,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from mqclient.errors import MalformedPacketError
 from mqclient.wire.packets import grammar_types
-from mqclient.wire.primitives import Long, Reader, TransportConfiguration, Writer, decode_utf, encode_utf
+from mqclient.wire.primitives import Decoder, Encoder, Long, TransportConfiguration, decode_utf, encode_utf
 from tests.unit.mqclient.wire.strategies import (
     REFUSED,
     TEXT,
@@ -21,8 +21,8 @@ from tests.unit.mqclient.wire.strategies import (
 )
 
 
-def written(write: Callable[[Writer, Any], None], value: Any) -> bytes:
-    out = Writer()
+def written(write: Callable[[Encoder, Any], None], value: Any) -> bytes:
+    out = Encoder()
     write(out, value)
     return bytes(out.data)
 
@@ -55,11 +55,11 @@ class UtfTests(SynchronousTestCase):
             ("ABCDEFGHI", "000000090009414243444546474849"),
             ("é€😀12345", "000000090010c3a9e282aceda0bdedb8803132333435"),
         ):
-            self.assertEqual(written(Writer.string, text).hex(), raw)
-        self.assertEqual(written(Writer.string, "a" * 4094)[:6].hex(), "00000ffe0ffe")
-        self.assertEqual(len(written(Writer.string, "a" * 4094)), 4100)
-        self.assertEqual(written(Writer.string, "a" * 4095)[:10].hex(), "00000fff00001ffe6100")
-        self.assertEqual(written(Writer.simple_string, "aé😀").hex(), "000000086100e9003dd800de")
+            self.assertEqual(written(Encoder.string, text).hex(), raw)
+        self.assertEqual(written(Encoder.string, "a" * 4094)[:6].hex(), "00000ffe0ffe")
+        self.assertEqual(len(written(Encoder.string, "a" * 4094)), 4100)
+        self.assertEqual(written(Encoder.string, "a" * 4095)[:10].hex(), "00000fff00001ffe6100")
+        self.assertEqual(written(Encoder.simple_string, "aé😀").hex(), "000000086100e9003dd800de")
 
     def test_nul_of_old_peers(self) -> None:
         self.assertEqual(decode_utf(b"a\xc0\x80b"), "a\x00b")
@@ -69,15 +69,15 @@ class UtfTests(SynchronousTestCase):
 
 
 class LimitTests(SynchronousTestCase):
-    def reader(self, data: bytes) -> Reader:
-        source = Reader(data, "packet")
+    def reader(self, data: bytes) -> Decoder:
+        source = Decoder(data, "packet")
         source.field = "field"
         return source
 
     def test_lengths_outside_the_packet_are_refused(self) -> None:
         for length in (-0x80000000, -2, -1, 0x7FFFFFFE, 0x7FFFFFFF):
             data = struct.pack(">i", length) + b"abcd" * 4
-            for kind in (Reader.string, Reader.simple_string, Reader.xid, Reader.transport):
+            for kind in (Decoder.string, Decoder.simple_string, Decoder.xid, Decoder.transport):
                 self.assertRaises(MalformedPacketError, kind, self.reader(data))
             self.assertRaises(MalformedPacketError, self.reader(data).raw, length)
 
@@ -90,15 +90,15 @@ class LimitTests(SynchronousTestCase):
         self.assertRaises(MalformedPacketError, self.reader(b"\x00\x00\x00\x03abc").simple_string)
 
     def test_unknown_parameter_type_is_refused(self) -> None:
-        raw = written(Writer.transport, TransportConfiguration("n", "f", (("k", True),)))
+        raw = written(Encoder.transport, TransportConfiguration("n", "f", (("k", True),)))
         error = self.assertRaises(MalformedPacketError, self.reader(raw[:-2] + b"\x09\x00").transport)
         self.assertIn("9", error.reason)
 
     def test_reader_stops_at_its_end_not_at_that_of_the_data(self) -> None:
-        source = Reader(b"\x00\x00\x00\x02a\x00", "packet", 0, 4)
+        source = Decoder(b"\x00\x00\x00\x02a\x00", "packet", 0, 4)
         self.assertRaises(MalformedPacketError, source.simple_string)
 
     def test_integer_parameter_is_long_where_it_must_be(self) -> None:
         configuration = TransportConfiguration("n", "f", (("a", 5), ("b", Long(5)), ("c", 1 << 40)))
-        kinds = transport_values(self.reader(written(Writer.transport, configuration)).transport())[2]
+        kinds = transport_values(self.reader(written(Encoder.transport, configuration)).transport())[2]
         self.assertEqual(kinds, (("a", 1, 5), ("b", 2, 5), ("c", 2, 1 << 40)))

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from ipaddress import AddressValueError, IPv4Address
 
 from mqclient.errors import MalformedPacketError
-from mqclient.wire.primitives import Reader, TransportConfiguration, Writer
+from mqclient.wire.primitives import Decoder, Encoder, TransportConfiguration
 
 REFRESH_TIMEOUT_MS = 10000
 INITIAL_WAIT_TIMEOUT_MS = 10000
@@ -114,36 +114,36 @@ def encode_announcement(node_id: str, unique_id: str, connectors: Sequence[Trans
     """
     if len(connectors) > ANNOUNCED_CONNECTORS_MAX:
         raise ValueError(f"{len(connectors)} connectors cannot be announced together: expected at most {ANNOUNCED_CONNECTORS_MAX}")
-    writer = Writer()
-    writer.string(node_id)
-    writer.string(unique_id)
-    writer.i32(len(connectors))
+    encoder = Encoder()
+    encoder.string(node_id)
+    encoder.string(unique_id)
+    encoder.i32(len(connectors))
     for connector in reversed(connectors):
-        writer.transport(with_texts(connector))
-    if len(writer.data) > ANNOUNCEMENT_SIZE_MAX:
-        raise ValueError(f"an announcement of {len(writer.data)} bytes does not fit into a datagram ({ANNOUNCEMENT_SIZE_MAX} bytes)")
-    return bytes(writer.data)
+        encoder.transport(with_texts(connector))
+    if len(encoder.data) > ANNOUNCEMENT_SIZE_MAX:
+        raise ValueError(f"an announcement of {len(encoder.data)} bytes does not fit into a datagram ({ANNOUNCEMENT_SIZE_MAX} bytes)")
+    return bytes(encoder.data)
 
 
 def decode_announcement(data: bytes) -> Announcement:
     """Read a payload; bytes after the connectors are ignored.  Raises :class:`MalformedPacketError`."""
-    reader = Reader(data, "announcement")
+    decoder = Decoder(data, "announcement")
     try:
-        reader.field = "node id"
-        node_id = reader.string()
+        decoder.field = "node id"
+        node_id = decoder.string()
         if not 0 < len(node_id) <= NODE_ID_LENGTH_MAX:
-            raise reader.fail(f"{len(node_id)} characters, expected 1 to {NODE_ID_LENGTH_MAX}")
-        reader.field = "unique id"
-        unique_id = reader.string()
+            raise decoder.fail(f"{len(node_id)} characters, expected 1 to {NODE_ID_LENGTH_MAX}")
+        decoder.field = "unique id"
+        unique_id = decoder.string()
         if len(unique_id) > NODE_ID_LENGTH_MAX:
-            raise reader.fail(f"{len(unique_id)} characters, expected at most {NODE_ID_LENGTH_MAX}")
-        reader.field = "connectors"
-        count = reader.count(_CONNECTOR_SIZE_MIN)
+            raise decoder.fail(f"{len(unique_id)} characters, expected at most {NODE_ID_LENGTH_MAX}")
+        decoder.field = "connectors"
+        count = decoder.count(_CONNECTOR_SIZE_MIN)
         if count > ANNOUNCED_CONNECTORS_MAX:
-            raise reader.fail(f"{count} connectors, expected at most {ANNOUNCED_CONNECTORS_MAX}")
-        return Announcement(node_id, unique_id, tuple(reader.transport() for _ in range(count)))
+            raise decoder.fail(f"{count} connectors, expected at most {ANNOUNCED_CONNECTORS_MAX}")
+        return Announcement(node_id, unique_id, tuple(decoder.transport() for _ in range(count)))
     except UnicodeDecodeError as error:
-        raise MalformedPacketError("announcement", reader.field, str(error)) from error
+        raise MalformedPacketError("announcement", decoder.field, str(error)) from error
 
 
 def with_texts(connector: TransportConfiguration) -> TransportConfiguration:

@@ -176,7 +176,7 @@ def claimed_content(data: memoryview, offset: int) -> memoryview:
     return data[start : end if end <= len(data) else len(data)]
 
 
-class Reader:
+class RecordDecoder:
     """A place in the content of a frame."""
 
     __slots__ = ("at", "data")

@@ -33,7 +33,7 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mqclient.storageformat.frames import Reader
+from mqclient.storageformat.frames import RecordDecoder
 
 PAGE = 32
 PAGE_ACKNOWLEDGE = 33
@@ -183,32 +183,32 @@ def encode_page_compressed(size: int, data: bytes) -> bytes:
     return _COMPRESSED.pack(PAGE_COMPRESSED, size, len(data)) + data
 
 
-def decode_page_record(kind: int, reader: Reader) -> PageJournalRecord | PageFileRecord | None:
-    """The record of type ``kind`` whose fields begin where ``reader`` stands; None for a type that is not of these."""
+def decode_page_record(kind: int, decoder: RecordDecoder) -> PageJournalRecord | PageFileRecord | None:
+    """The record of type ``kind`` whose fields begin where ``decoder`` stands; None for a type that is not of these."""
     if kind == PAGE:
-        page, end, messages = reader.numbers(_PAGE_FIELDS)
-        address = reader.sized().decode("utf-8", "surrogatepass")
-        count = reader.numbers(_U32)[0]
-        return PageRecord(page, end, messages, address, tuple(_SHARE.iter_unpack(reader.take(count * _SHARE.size))))
+        page, end, messages = decoder.numbers(_PAGE_FIELDS)
+        address = decoder.sized().decode("utf-8", "surrogatepass")
+        count = decoder.numbers(_U32)[0]
+        return PageRecord(page, end, messages, address, tuple(_SHARE.iter_unpack(decoder.take(count * _SHARE.size))))
     if kind == PAGE_ACKNOWLEDGE:
-        return PageAcknowledgeRecord(*reader.numbers(_ACKNOWLEDGE_FIELDS))
+        return PageAcknowledgeRecord(*decoder.numbers(_ACKNOWLEDGE_FIELDS))
     if kind == PAGE_QUEUE:
-        queue_id, page, acknowledged = reader.numbers(_QUEUE_FIELDS)
-        bits = reader.sized()
-        count = reader.numbers(_U32)[0]
-        return PageQueueRecord(queue_id, page, acknowledged, bits, tuple(_DETAIL.iter_unpack(reader.take(count * _DETAIL.size))))
+        queue_id, page, acknowledged = decoder.numbers(_QUEUE_FIELDS)
+        bits = decoder.sized()
+        count = decoder.numbers(_U32)[0]
+        return PageQueueRecord(queue_id, page, acknowledged, bits, tuple(_DETAIL.iter_unpack(decoder.take(count * _DETAIL.size))))
     if kind == PAGE_COUNT:
-        return PageCountRecord(*reader.numbers(_COUNT_FIELDS))
+        return PageCountRecord(*decoder.numbers(_COUNT_FIELDS))
     if kind == PAGE_SCHEDULE:
-        return PageScheduleRecord(*reader.numbers(_SCHEDULE_FIELDS))
+        return PageScheduleRecord(*decoder.numbers(_SCHEDULE_FIELDS))
     if kind == PAGE_BODY:
-        page, index, body_id, body_size = reader.numbers(_BODY_FIELDS)
-        count = reader.numbers(_U32)[0]
-        return PageBodyRecord(page, index, body_id, body_size, struct.unpack(f">{count}q", reader.take(8 * count)))
+        page, index, body_id, body_size = decoder.numbers(_BODY_FIELDS)
+        count = decoder.numbers(_U32)[0]
+        return PageBodyRecord(page, index, body_id, body_size, struct.unpack(f">{count}q", decoder.take(8 * count)))
     if kind == PAGE_GONE:
-        return PageGoneRecord(reader.numbers(_I64)[0])
+        return PageGoneRecord(decoder.numbers(_I64)[0])
     if kind == PAGE_POSITION:
-        return PagePosition(reader.numbers(_U32)[0])
+        return PagePosition(decoder.numbers(_U32)[0])
     if kind == PAGE_COMPRESSED:
-        return PageCompressed(reader.numbers(_U32)[0], reader.sized())
+        return PageCompressed(decoder.numbers(_U32)[0], decoder.sized())
     return None

@@ -39,7 +39,7 @@ import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from mqclient.storageformat.frames import Reader, StorageFormatError
+from mqclient.storageformat.frames import RecordDecoder, StorageFormatError
 from mqclient.storageformat.page_records import PAGE_KINDS, PageFileRecord, PageJournalRecord, decode_page_record
 
 MESSAGE = 1
@@ -327,88 +327,88 @@ def _encode_json(kind: int, what: int, value: dict[str, JsonValue]) -> bytes:
     return _BINDING.pack(kind, what, len(text)) + text
 
 
-def decode_records(content: memoryview, reader: Reader | None = None) -> Iterator[Record]:
+def decode_records(content: memoryview, decoder: RecordDecoder | None = None) -> Iterator[Record]:
     """The records of one frame, in order.  Raises :class:`StorageFormatError` at the first invalid record.
 
-    ``reader`` stands at the next record; a caller that decodes some records itself moves ``reader`` on in between.
+    ``decoder`` stands at the next record; a caller that decodes some records itself moves ``decoder`` on in between.
     """
-    if reader is None:
-        reader = Reader(content)
+    if decoder is None:
+        decoder = RecordDecoder(content)
     size = len(content)
-    while reader.at < size:
-        start = reader.at
+    while decoder.at < size:
+        start = decoder.at
         kind = content[start]
         if kind == MESSAGE and start + SINGLE_REFERENCE.size <= size:
             _, flags, headers, length, count, queue_id = SINGLE_REFERENCE.unpack_from(content, start)
             end = start + SINGLE_REFERENCE.size + length
             if not flags and count == 1 and end <= size and headers + 8 <= length:
                 buffer = bytes(content[end - length : end])
-                reader.at = end
+                decoder.at = end
                 yield MessageRecord(_I64.unpack_from(buffer, headers)[0], headers, (queue_id,), buffer, None, None, 0, False)
                 continue
-        reader.at += 1
+        decoder.at += 1
         try:
-            record = _decode(kind, reader)
+            record = _decode(kind, decoder)
         except (struct.error, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
             raise StorageFormatError(f"record of type {kind} at {start}: {error}") from error
         yield record
 
 
-def _decode(kind: int, reader: Reader) -> Record:
+def _decode(kind: int, decoder: RecordDecoder) -> Record:
     if kind == MESSAGE:
-        return _decode_message(reader)
+        return _decode_message(decoder)
     if kind == ACKNOWLEDGE:
-        return AcknowledgeRecord(*reader.numbers(_TWO))
+        return AcknowledgeRecord(*decoder.numbers(_TWO))
     if kind == DELIVERY_COUNT:
-        return DeliveryCountRecord(*reader.numbers(_REFERENCE_COUNT))
+        return DeliveryCountRecord(*decoder.numbers(_REFERENCE_COUNT))
     if kind == SCHEDULE:
-        return ScheduleRecord(*reader.numbers(_REFERENCE_TIME))
+        return ScheduleRecord(*decoder.numbers(_REFERENCE_TIME))
     if kind == DUPLICATE_ID:
-        record_id = reader.numbers(_I64)[0]
-        return DuplicateIdRecord(record_id, reader.sized().decode("utf-8", "surrogatepass"), reader.sized())
+        record_id = decoder.numbers(_I64)[0]
+        return DuplicateIdRecord(record_id, decoder.sized().decode("utf-8", "surrogatepass"), decoder.sized())
     if kind == DUPLICATE_IDS:
-        record_id = reader.numbers(_I64)[0]
-        name, size, ids = reader.sized().decode("utf-8", "surrogatepass"), reader.numbers(_U32)[0], reader.sized()
+        record_id = decoder.numbers(_I64)[0]
+        name, size, ids = decoder.sized().decode("utf-8", "surrogatepass"), decoder.numbers(_U32)[0], decoder.sized()
         if not size or len(ids) % size:
             raise StorageFormatError(f"{len(ids)} bytes of duplicate ids of {size} bytes")
         return DuplicateIdsRecord(record_id, name, size, ids)
     if kind == DUPLICATE_GONE:
-        return DuplicateGoneRecord(reader.numbers(_I64)[0])
+        return DuplicateGoneRecord(decoder.numbers(_I64)[0])
     if kind == TRIM:
-        return Trim(reader.numbers(_I64)[0])
+        return Trim(decoder.numbers(_I64)[0])
     if kind == MARK:
-        return Mark(reader.numbers(_I64)[0])
+        return Mark(decoder.numbers(_I64)[0])
     if kind == BRANCH:
-        branch_id, state, time_ms, format_id = reader.numbers(_BRANCH)
+        branch_id, state, time_ms, format_id = decoder.numbers(_BRANCH)
         if state not in (BRANCH_PREPARED, BRANCH_COMMITTED, BRANCH_ROLLED_BACK):
             raise StorageFormatError(f"branch in state {state}")
-        qualifier, transaction_id, pairs = reader.sized(), reader.sized(), reader.row(2)
+        qualifier, transaction_id, pairs = decoder.sized(), decoder.sized(), decoder.row(2)
         acknowledged = tuple(zip(pairs[::2], pairs[1::2], strict=True))
-        return BranchRecord(branch_id, state, time_ms, format_id, qualifier, transaction_id, acknowledged, reader.row())
+        return BranchRecord(branch_id, state, time_ms, format_id, qualifier, transaction_id, acknowledged, decoder.row())
     if kind == BRANCH_ENDS:
-        branch_id = reader.numbers(_I64)[0]
-        return BranchEndsRecord(branch_id, bool(reader.take(1)[0]))
+        branch_id = decoder.numbers(_I64)[0]
+        return BranchEndsRecord(branch_id, bool(decoder.take(1)[0]))
     if kind == ID_LIMIT:
-        return IdLimit(reader.numbers(_I64)[0])
+        return IdLimit(decoder.numbers(_I64)[0])
     if kind in (BINDING, BINDING_GONE):
-        what = reader.take(1)[0]
-        value = json.loads(reader.sized())
+        what = decoder.take(1)[0]
+        value = json.loads(decoder.sized())
         if not isinstance(value, dict) or what not in (ADDRESS_BINDING, QUEUE_BINDING, SETTING_BINDING):
             raise StorageFormatError(f"binding of kind {what}")
         return BindingRecord(what, value) if kind == BINDING else BindingGoneRecord(what, value)
-    if kind in PAGE_KINDS and (record := decode_page_record(kind, reader)) is not None:
+    if kind in PAGE_KINDS and (record := decode_page_record(kind, decoder)) is not None:
         return record
     raise StorageFormatError(f"unknown record type {kind}")
 
 
-def _decode_message(reader: Reader) -> MessageRecord:
-    flags = reader.take(1)[0]
-    headers, length, count = reader.numbers(_MESSAGE_NUMBERS)
-    queue_ids = struct.unpack(f">{count}q", reader.take(8 * count))
-    address = reader.sized().decode("utf-8", "surrogatepass") if flags & FLAG_ADDRESS else None
-    body_id, body_size = reader.numbers(_TWO) if flags & FLAG_BODY else (None, 0)
-    branch_id = reader.numbers(_I64)[0] if flags & FLAG_BRANCH else 0
-    buffer = reader.take(length)
+def _decode_message(decoder: RecordDecoder) -> MessageRecord:
+    flags = decoder.take(1)[0]
+    headers, length, count = decoder.numbers(_MESSAGE_NUMBERS)
+    queue_ids = struct.unpack(f">{count}q", decoder.take(8 * count))
+    address = decoder.sized().decode("utf-8", "surrogatepass") if flags & FLAG_ADDRESS else None
+    body_id, body_size = decoder.numbers(_TWO) if flags & FLAG_BODY else (None, 0)
+    branch_id = decoder.numbers(_I64)[0] if flags & FLAG_BRANCH else 0
+    buffer = decoder.take(length)
     if headers + 8 > length:
         raise StorageFormatError(f"message id at {headers} of {length} bytes")
     message_id = _I64.unpack_from(buffer, headers)[0]

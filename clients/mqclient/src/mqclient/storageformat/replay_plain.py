@@ -10,7 +10,7 @@ from collections.abc import Container
 from typing import Protocol
 
 from mqclient.storageformat.errors import JournalDamagedError
-from mqclient.storageformat.frames import Reader, StorageFormatError
+from mqclient.storageformat.frames import RecordDecoder, StorageFormatError
 from mqclient.storageformat.images import Images, LogImage, record_ids
 from mqclient.storageformat.records import (
     AcknowledgeRecord,
@@ -61,12 +61,12 @@ def _replay_messages(image: LogImage, state: State, plain: Plain, buffers: bool)
         sequence = segment.header.sequence
         content = frame.content.tobytes()
         size = len(content)
-        reader = Reader(frame.content)
-        records = decode_records(frame.content, reader)
+        decoder = RecordDecoder(frame.content)
+        records = decode_records(frame.content, decoder)
         try:
-            while reader.at < size:
-                reader.at = plain.take(content, reader.at, sequence, state.messages)
-                if reader.at < size:
+            while decoder.at < size:
+                decoder.at = plain.take(content, decoder.at, sequence, state.messages)
+                if decoder.at < size:
                     record = next(records)
                     if isinstance(record, MessageRecord | AcknowledgeRecord | DeliveryCountRecord | ScheduleRecord):
                         stored = plain.take_out(record.message_id)

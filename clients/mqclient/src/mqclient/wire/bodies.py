@@ -12,7 +12,7 @@ import struct
 from collections.abc import Sequence
 
 from mqclient.errors import MalformedPacketError
-from mqclient.wire.primitives import Reader, Writer, decode_f32, decode_utf, encode_f32, encode_simple_string, encode_utf
+from mqclient.wire.primitives import Decoder, Encoder, decode_f32, decode_utf, encode_f32, encode_simple_string, encode_utf
 from mqclient.wire.properties import (
     BOOLEAN,
     BYTE,
@@ -57,7 +57,7 @@ def decode_text(body: bytes) -> str | None:
     """
     if not body:
         return None
-    source = Reader(body, "message")
+    source = Decoder(body, "message")
     source.field = "body"
     try:
         return source.nullable_simple_string()
@@ -93,7 +93,7 @@ def decode_object(body: bytes) -> bytes | None:
     """The serialised object; None for a body that is empty or says a length of 0."""
     if not body:
         return None
-    source = Reader(body, "message")
+    source = Decoder(body, "message")
     source.field = "body"
     return source.raw(source.i32()) or None
 
@@ -106,7 +106,7 @@ def encode_stream(items: Sequence[TypedValue]) -> bytes:
 
     Raises ValueError when a value does not fit its type.
     """
-    out = Writer()
+    out = Encoder()
     for kind, value in items:
         if value is None:
             out.data += b"\x0a\x00"
@@ -125,7 +125,7 @@ def encode_stream(items: Sequence[TypedValue]) -> bytes:
 
 def decode_stream(body: bytes) -> list[TypedValue]:
     """The items with their types, in order; a null is ``(STRING, None)``."""
-    source = Reader(body, "message")
+    source = Decoder(body, "message")
     source.field = "body"
     items: list[TypedValue] = []
     while source.remaining:

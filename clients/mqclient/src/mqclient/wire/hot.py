@@ -12,7 +12,7 @@ import struct
 from collections.abc import Sequence
 
 from mqclient.errors import MalformedPacketError
-from mqclient.wire.primitives import Reader, Writer, encode_simple_string
+from mqclient.wire.primitives import Decoder, Encoder, encode_simple_string
 
 VERSION_NEW_ADDRESSING = 129
 """From here on a message buffer has no second integer between body and headers."""
@@ -139,7 +139,7 @@ def encode_send_continuation(
     sender_id: int,
     version: int,
 ) -> bytes:
-    out = Writer()
+    out = Encoder()
     out.i32(len(chunk))
     out.raw(chunk)
     out.boolean(continues)
@@ -155,7 +155,7 @@ def encode_send_continuation(
 
 def decode_send_continuation(body: bytes, version: int) -> tuple[bytes, bool, int, bool, int, int]:
     """(chunk, continues, message body size, requires response, correlation id, sender id)."""
-    source = Reader(body, "SESS_SEND_CONTINUATION")
+    source = Decoder(body, "SESS_SEND_CONTINUATION")
     source.field = "chunk"
     chunk = source.raw(source.i32())
     source.field = "continues"
@@ -205,7 +205,7 @@ def receive_continuation_parts(channel: int, chunk: bytes, continues: bool, cons
 
 def decode_receive_continuation(body: bytes) -> tuple[bytes, bool, int]:
     """(chunk, continues, consumer id)."""
-    source = Reader(body, "SESS_RECEIVE_CONTINUATION")
+    source = Decoder(body, "SESS_RECEIVE_CONTINUATION")
     source.field = "chunk"
     chunk = source.raw(source.i32())
     source.field = "continues"
@@ -244,7 +244,7 @@ def encode_credits(credits: int, address: str) -> bytes:
 
 def decode_credits(body: bytes, packet: str) -> tuple[int, str]:
     """(credits, address)."""
-    source = Reader(body, packet)
+    source = Decoder(body, packet)
     source.field = "credits"
     credits = source.i32()
     source.field = "address"
@@ -260,7 +260,7 @@ def encode_create_consumer(
     priority: int,
     version: int,
 ) -> bytes:
-    out = Writer()
+    out = Encoder()
     out.i64(consumer_id)
     out.simple_string(queue_name)
     out.nullable_simple_string(filter_string)
@@ -273,7 +273,7 @@ def encode_create_consumer(
 
 def decode_create_consumer(body: bytes, version: int = VERSION_SENDER) -> tuple[int, str, str | None, bool, bool, int]:
     """(consumer id, queue name, filter, browse only, requires response, priority)."""
-    source = Reader(body, "SESS_CREATECONSUMER")
+    source = Decoder(body, "SESS_CREATECONSUMER")
     source.field = "consumer_id"
     consumer_id = source.i64()
     source.field = "queue_name"

@@ -106,7 +106,7 @@ def decode_f32(data: bytes, start: int) -> float:
     return special
 
 
-class Writer:
+class Encoder:
     """Appends primitive values to a byte buffer."""
 
     __slots__ = ("data",)
@@ -196,7 +196,7 @@ class Writer:
                 self.i32(parameter)
 
 
-class Reader:
+class Decoder:
     """Takes primitive values from ``data[position:end]``; every length is compared with the bytes that are left.
 
     :class:`MalformedPacketError` names ``packet`` and ``field`` when a value does not fit.

@@ -12,7 +12,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from mqclient.errors import MalformedPacketError
 from mqclient.wire.packets import grammar_types
-from mqclient.wire.primitives import Reader, Writer, Xid
+from mqclient.wire.primitives import Decoder, Encoder, Xid
 from tests.unit.mqclient.wire.strategies import (
     BINARY,
     BY_LABEL,
@@ -34,24 +34,24 @@ LONG_TEXT = st.tuples(CHARACTERS, st.sampled_from((8, 9, 10, 4094, 4095, 4096)),
 )
 
 
-KINDS: dict[str, tuple[Any, Callable[[Writer, Any], None], Callable[[Reader], Any]]] = {
-    "i8": (grammar_types.I8, Writer.i8, Reader.i8),
-    "i32": (grammar_types.I32, Writer.i32, Reader.i32),
-    "i64": (grammar_types.I64, Writer.i64, Reader.i64),
-    "bool": (grammar_types.BOOL, Writer.boolean, Reader.boolean),
-    "Str": (grammar_types.STR, Writer.string, Reader.string),
-    "NStr": (grammar_types.NSTR, Writer.nullable_string, Reader.nullable_string),
-    "SStr": (grammar_types.SSTR, Writer.simple_string, Reader.simple_string),
-    "NSStr": (grammar_types.NSSTR, Writer.nullable_simple_string, Reader.nullable_simple_string),
-    "NBool": (grammar_types.NBOOL, Writer.nullable_bool, Reader.nullable_bool),
-    "NInt": (grammar_types.NINT, Writer.nullable_int, Reader.nullable_int),
-    "NLong": (grammar_types.NLONG, Writer.nullable_long, Reader.nullable_long),
+KINDS: dict[str, tuple[Any, Callable[[Encoder, Any], None], Callable[[Decoder], Any]]] = {
+    "i8": (grammar_types.I8, Encoder.i8, Decoder.i8),
+    "i32": (grammar_types.I32, Encoder.i32, Decoder.i32),
+    "i64": (grammar_types.I64, Encoder.i64, Decoder.i64),
+    "bool": (grammar_types.BOOL, Encoder.boolean, Decoder.boolean),
+    "Str": (grammar_types.STR, Encoder.string, Decoder.string),
+    "NStr": (grammar_types.NSTR, Encoder.nullable_string, Decoder.nullable_string),
+    "SStr": (grammar_types.SSTR, Encoder.simple_string, Decoder.simple_string),
+    "NSStr": (grammar_types.NSSTR, Encoder.nullable_simple_string, Decoder.nullable_simple_string),
+    "NBool": (grammar_types.NBOOL, Encoder.nullable_bool, Decoder.nullable_bool),
+    "NInt": (grammar_types.NINT, Encoder.nullable_int, Decoder.nullable_int),
+    "NLong": (grammar_types.NLONG, Encoder.nullable_long, Decoder.nullable_long),
 }
 
 
-def read(kind: Callable[[Reader], Any], data: bytes) -> Any:
+def read(kind: Callable[[Decoder], Any], data: bytes) -> Any:
     """(value, bytes taken), or REFUSED."""
-    source = Reader(data, "packet")
+    source = Decoder(data, "packet")
     source.field = "field"
     try:
         return kind(source), source.position
@@ -92,18 +92,18 @@ class KindTests(SynchronousTestCase):
     @examples(100)
     @given(data=st.data(), value=XID)
     def test_xid(self, data: st.DataObject, value: tuple[int, bytes, bytes]) -> None:
-        raw = written(Writer.xid, Xid(*value))
+        raw = written(Encoder.xid, Xid(*value))
         self.assertEqual(raw, grammar_types.XID.build(value))
         damaged = data.draw(st.just(raw) | damage(raw))
-        self.assertEqual(read(Reader.xid, damaged), parsed(grammar_types.XID, damaged))
+        self.assertEqual(read(Decoder.xid, damaged), parsed(grammar_types.XID, damaged))
 
     @examples(150)
     @given(data=st.data(), value=TRANSPORT)
     def test_connector(self, data: st.DataObject, value: tuple[Any, ...]) -> None:
-        raw = written(Writer.transport, transport_object(value))
+        raw = written(Encoder.transport, transport_object(value))
         self.assertEqual(raw, grammar_types.TRANSPORT.build(value))
 
-        def reader(source: Reader) -> tuple[Any, ...]:
+        def reader(source: Decoder) -> tuple[Any, ...]:
             return transport_values(source.transport())
 
         damaged = data.draw(st.just(raw) | damage(raw))

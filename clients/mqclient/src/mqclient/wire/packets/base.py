@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from typing import Annotated, Any, ClassVar, TypeVar, dataclass_transform
 
-from mqclient.wire.primitives import Reader, TransportConfiguration, Writer, Xid
+from mqclient.wire.primitives import Decoder, Encoder, TransportConfiguration, Xid
 
 VERSION_MIN = 121
 VERSION_MAX = 136
@@ -27,25 +27,25 @@ class Kind:
 
     __slots__ = ("read", "write")
 
-    def __init__(self, write: Callable[[Writer, Any], None], read: Callable[[Reader], Any]) -> None:
+    def __init__(self, write: Callable[[Encoder, Any], None], read: Callable[[Decoder], Any]) -> None:
         self.write = write
         self.read = read
 
 
-def _array(size: int, write: Callable[[Writer, Any], None], read: Callable[[Reader], Any]) -> Kind:
-    def write_all(out: Writer, values: tuple[Any, ...]) -> None:
+def _array(size: int, write: Callable[[Encoder, Any], None], read: Callable[[Decoder], Any]) -> Kind:
+    def write_all(out: Encoder, values: tuple[Any, ...]) -> None:
         out.i32(len(values))
         for value in values:
             write(out, value)
 
-    def read_all(source: Reader) -> tuple[Any, ...]:
+    def read_all(source: Decoder) -> tuple[Any, ...]:
         return tuple(read(source) for _ in range(source.count(size)))
 
     return Kind(write_all, read_all)
 
 
-def _optional(write: Callable[[Writer, Any], None], read: Callable[[Reader], Any]) -> Kind:
-    def write_present(out: Writer, value: Any) -> None:
+def _optional(write: Callable[[Encoder, Any], None], read: Callable[[Decoder], Any]) -> Kind:
+    def write_present(out: Encoder, value: Any) -> None:
         out.boolean(value is not None)
         if value is not None:
             write(out, value)
@@ -66,29 +66,29 @@ class Group:
         self.since = since
 
 
-CONNECTOR_KIND = _optional(Writer.transport, Reader.transport)
+CONNECTOR_KIND = _optional(Encoder.transport, Decoder.transport)
 
 # Types of fields: the type of the value, and how it is written and read.
-I8 = Annotated[int, Kind(Writer.i8, Reader.i8)]
-I32 = Annotated[int, Kind(Writer.i32, Reader.i32)]
-I64 = Annotated[int, Kind(Writer.i64, Reader.i64)]
-BOOL = Annotated[bool, Kind(Writer.boolean, Reader.boolean)]
-STR = Annotated[str, Kind(Writer.string, Reader.string)]
-NSTR = Annotated[str | None, Kind(Writer.nullable_string, Reader.nullable_string)]
-SSTR = Annotated[str, Kind(Writer.simple_string, Reader.simple_string)]
-NSSTR = Annotated[str | None, Kind(Writer.nullable_simple_string, Reader.nullable_simple_string)]
-NBOOL = Annotated[bool | None, Kind(Writer.nullable_bool, Reader.nullable_bool)]
-NINT = Annotated[int | None, Kind(Writer.nullable_int, Reader.nullable_int)]
-NLONG = Annotated[int | None, Kind(Writer.nullable_long, Reader.nullable_long)]
-XID = Annotated[Xid, Kind(Writer.xid, Reader.xid)]
-TRANSPORT = Annotated[TransportConfiguration, Kind(Writer.transport, Reader.transport)]
+I8 = Annotated[int, Kind(Encoder.i8, Decoder.i8)]
+I32 = Annotated[int, Kind(Encoder.i32, Decoder.i32)]
+I64 = Annotated[int, Kind(Encoder.i64, Decoder.i64)]
+BOOL = Annotated[bool, Kind(Encoder.boolean, Decoder.boolean)]
+STR = Annotated[str, Kind(Encoder.string, Decoder.string)]
+NSTR = Annotated[str | None, Kind(Encoder.nullable_string, Decoder.nullable_string)]
+SSTR = Annotated[str, Kind(Encoder.simple_string, Decoder.simple_string)]
+NSSTR = Annotated[str | None, Kind(Encoder.nullable_simple_string, Decoder.nullable_simple_string)]
+NBOOL = Annotated[bool | None, Kind(Encoder.nullable_bool, Decoder.nullable_bool)]
+NINT = Annotated[int | None, Kind(Encoder.nullable_int, Decoder.nullable_int)]
+NLONG = Annotated[int | None, Kind(Encoder.nullable_long, Decoder.nullable_long)]
+XID = Annotated[Xid, Kind(Encoder.xid, Decoder.xid)]
+TRANSPORT = Annotated[TransportConfiguration, Kind(Encoder.transport, Decoder.transport)]
 CONNECTOR = Annotated[TransportConfiguration | None, CONNECTOR_KIND]
-BLOB = Annotated[bytes, Kind(Writer.blob, Reader.blob)]
-I8_ARRAY = Annotated[tuple[int, ...], _array(1, Writer.i8, Reader.i8)]
-I64_ARRAY = Annotated[tuple[int, ...], _array(8, Writer.i64, Reader.i64)]
-SSTR_ARRAY = Annotated[tuple[str, ...], _array(4, Writer.simple_string, Reader.simple_string)]
-XID_ARRAY = Annotated[tuple[Xid, ...], _array(12, Writer.xid, Reader.xid)]
-REST = Annotated[bytes, Kind(Writer.raw, lambda source: source.raw(source.remaining))]
+BLOB = Annotated[bytes, Kind(Encoder.blob, Decoder.blob)]
+I8_ARRAY = Annotated[tuple[int, ...], _array(1, Encoder.i8, Decoder.i8)]
+I64_ARRAY = Annotated[tuple[int, ...], _array(8, Encoder.i64, Decoder.i64)]
+SSTR_ARRAY = Annotated[tuple[str, ...], _array(4, Encoder.simple_string, Decoder.simple_string)]
+XID_ARRAY = Annotated[tuple[Xid, ...], _array(12, Encoder.xid, Decoder.xid)]
+REST = Annotated[bytes, Kind(Encoder.raw, lambda source: source.raw(source.remaining))]
 
 T = TypeVar("T")
 GROUP = Annotated[T, Group()]

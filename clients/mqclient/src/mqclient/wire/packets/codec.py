@@ -36,7 +36,7 @@ from mqclient.wire.packets.messaging import (
 from mqclient.wire.packets.sessions import (
     Commit,
 )
-from mqclient.wire.primitives import Reader, Writer
+from mqclient.wire.primitives import Decoder, Encoder
 
 
 def encode_packet(packet: Packet, version: int) -> bytes:
@@ -44,7 +44,7 @@ def encode_packet(packet: Packet, version: int) -> bytes:
     encode = _ENCODERS.get(packet.TYPE)
     if encode is not None:
         return encode(packet, version)
-    out = Writer()
+    out = Encoder()
     groups = 0
     present = getattr(packet, "groups", ALL_GROUPS)
     for entry in packet.FIELDS:
@@ -68,7 +68,7 @@ def decode_packet(packet_type: int, body: bytes, version: int) -> Packet:
     cls = PACKETS.get(packet_type)
     if cls is None:
         raise MalformedPacketError("frame", "type", f"unknown packet type {packet_type}")
-    source = Reader(body, cls.NAME)
+    source = Decoder(body, cls.NAME)
     values: dict[str, Any] = {}
     groups = 0
     for entry in cls.FIELDS:
@@ -87,7 +87,7 @@ def decode_packet(packet_type: int, body: bytes, version: int) -> Packet:
 
 
 def _encode_topology(packet: Topology, version: int) -> bytes:
-    out = Writer()
+    out = Encoder()
     out.boolean(packet.exit)
     out.string(packet.node_id)
     kind = packet.TYPE
@@ -108,7 +108,7 @@ def _encode_topology(packet: Topology, version: int) -> bytes:
 
 def _topology_decoder(cls: type[Topology]) -> Callable[[bytes, int], Packet]:
     def decode(body: bytes, version: int) -> Packet:
-        source = Reader(body, cls.NAME)
+        source = Decoder(body, cls.NAME)
         source.field = "exit"
         packet = cls(source.boolean(), "")
         source.field = "node_id"
@@ -140,7 +140,7 @@ def _topology_decoder(cls: type[Topology]) -> Callable[[bytes, int], Packet]:
 
 
 def _encode_exception(packet: ExceptionResponse, version: int) -> bytes:
-    out = Writer()
+    out = Encoder()
     out.i32(packet.error_code)
     out.nullable_string(packet.message)
     if packet.correlation_id is not None and version >= hot.VERSION_CORRELATION:
@@ -149,7 +149,7 @@ def _encode_exception(packet: ExceptionResponse, version: int) -> bytes:
 
 
 def _decode_exception(body: bytes, version: int) -> Packet:
-    source = Reader(body, ExceptionResponse.NAME)
+    source = Decoder(body, ExceptionResponse.NAME)
     source.field = "error_code"
     code = source.i32()
     source.field = "message"
