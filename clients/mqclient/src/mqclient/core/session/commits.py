@@ -13,6 +13,7 @@ from mqclient.core.connection.channel import Channel
 from mqclient.core.once.caches import IdCaches
 from mqclient.core.once.held import Held
 from mqclient.core.once.ids import OwnIds, commit_marker
+from mqclient.core.once.outcomes import Outcomes
 from mqclient.core.once.sends import INTERRUPTED, lost
 from mqclient.core.sending.flow import ProducerFlow
 from mqclient.core.sending.uploads import LargeUploads
@@ -21,19 +22,6 @@ from mqclient.core.session.transactions import Transaction, rolled_back
 from mqclient.core.settings import LocatorSettings
 from mqclient.errors import IdCacheError, MQError, TransactionRolledBackError
 from mqclient.wire.packets import Commit, NullResponse, Rollback, SessionSend
-
-
-class Outcomes(Protocol):
-    """Finds out about commits, in sessions of its own."""
-
-    async def prepare(self) -> None:
-        """Have the broker ready to remember commits.  Raises ``ExactlyOnceError`` when it cannot."""
-
-    def forget(self) -> None:
-        """The session was created anew, perhaps by another broker."""
-
-    async def has_happened(self, commit_id: str) -> bool:
-        """Has the commit with that id taken effect?  After False it never will."""
 
 
 class CommittingSession(Protocol):
