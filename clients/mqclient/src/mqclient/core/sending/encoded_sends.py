@@ -99,7 +99,7 @@ class EncodedSends:
     # --- sending
 
     def send(self, parts: Sequence[bytes], size: int, done: Done, address: str | None) -> bool:
-        """See :meth:`mqclient.core.session.session.Session.send_encoded`."""
+        """See :meth:`mqclient.core.session.encoded.EncodedMethods.send_encoded`."""
         channel = self._channel
         if channel.error is not None:
             done(unblocked("SESS_SEND", channel.error))
@@ -114,7 +114,7 @@ class EncodedSends:
         return not self._told_to_stop()
 
     def send_batch(self, address: str | None, messages: Sequence[bytes], done: BatchDone | None) -> bool:
-        """See :meth:`mqclient.core.session.session.Session.send_batch`."""
+        """See :meth:`mqclient.core.session.encoded.EncodedMethods.send_batch`."""
         channel = self._channel
         protocol = self._protocol
         first = protocol.reserve_correlations(len(messages))
@@ -133,7 +133,7 @@ class EncodedSends:
         return not self._told_to_stop()
 
     def send_large(self, headers: bytes, read: ReadBody, size: int, done: Done, address: str | None, was_large: bool) -> bool:
-        """See :meth:`mqclient.core.session.session.Session.send_large_encoded`."""
+        """See :meth:`mqclient.core.session.encoded.EncodedMethods.send_large_encoded`."""
         if self._channel.error is not None:
             done(unblocked("SESS_SEND_LARGE", self._channel.error))
             return False

@@ -9,7 +9,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from mqclient.core.batches import BatchDone
 from mqclient.core.closing import Closing
 from mqclient.core.connection.channel import Channel, closed_error
 from mqclient.core.connection.connection import Connection
@@ -17,7 +16,6 @@ from mqclient.core.connection.listeners import ListenerMethods
 from mqclient.core.consuming.acks import TurnEnd
 from mqclient.core.consuming.buffers import MessageBuffer, PriorityBuffer
 from mqclient.core.consuming.consumers import Consumer
-from mqclient.core.consuming.encoded import EncodedConsumer, Recipient
 from mqclient.core.listeners import SendAcknowledgementHandler
 from mqclient.core.message import ClientMessage
 from mqclient.core.once.caches import IdCaches
@@ -27,13 +25,13 @@ from mqclient.core.once.sends import RepeatedSends
 from mqclient.core.readers import Readers
 from mqclient.core.runtime import Runtime, starts
 from mqclient.core.sending.async_sends import AsyncSends
-from mqclient.core.sending.encoded_sends import Done, EncodedSends, ReadBody
 from mqclient.core.sending.flow import ProducerFlow
 from mqclient.core.sending.producers import Producer
 from mqclient.core.sending.uploads import LargeUploads
 from mqclient.core.sending.work import Work
 from mqclient.core.session.branches import Branches
 from mqclient.core.session.commits import Commits
+from mqclient.core.session.encoded import EncodedMethods
 from mqclient.core.session.incoming import Incoming
 from mqclient.core.session.owner import ClientSessionFactory, SessionOwner
 from mqclient.core.session.queues import QueueMethods
@@ -63,7 +61,7 @@ _DEFAULT_CONSUMER_WINDOW = 1024 * 1024
 """A consumer window of this size means: take the broker's default if it has one."""
 
 
-class Session(ListenerMethods, QueueMethods, Closing):
+class Session(EncodedMethods, ListenerMethods, QueueMethods, Closing):
     """A single context of work on a connection: its packets are processed by the broker in their order.
 
     With ``auto_commit_sends``/``auto_commit_acks`` off, sends/acknowledgements take effect with :meth:`commit`.  After a failover
@@ -100,7 +98,6 @@ class Session(ListenerMethods, QueueMethods, Closing):
         )
         self.branches = Branches(self)
         self.readers = Readers(self)
-        self.encoded_sends: EncodedSends | None = None
         self.once: RepeatedSends | None = None
         self.commits: Commits | None = None
         if exactly_once:
@@ -108,11 +105,8 @@ class Session(ListenerMethods, QueueMethods, Closing):
         self.restoration = Restoration(self)
         self._incoming = Incoming(self)
         self._consumers: dict[int, Consumer] = {}
-        self.encoded_consumers: dict[int, EncodedConsumer] = {}
         self._producers: dict[int, Producer] = {}
         self.metadata: dict[str, str] = {}
-        self._next_consumer = 0
-        self._next_producer = 1
         self.started = False
         self.closing = False
         """Has the application begun to close it?"""
@@ -305,8 +299,8 @@ class Session(ListenerMethods, QueueMethods, Closing):
         if require_queue:
             await self._require_queue(address)
         await self.channel.ready()
-        producer = Producer(self, self._next_producer, address, self.settings.producer_max_rate if max_rate is None else max_rate)
-        self._next_producer += 1
+        rate = self.settings.producer_max_rate if max_rate is None else max_rate
+        producer = Producer(self, next(self._producer_ids), address, rate)
         self._producers[producer.id] = producer
         return producer
 
@@ -327,8 +321,7 @@ class Session(ListenerMethods, QueueMethods, Closing):
         Raises ``QueueDoesNotExistError``, ``InvalidFilterExpressionError``, ``SecurityError``, ``MaxConsumerLimitExceededError``.
         """
         await self.channel.ready()
-        request = CreateConsumer(self._next_consumer, queue_name, filter_string, browse_only, True, priority)
-        self._next_consumer += 1
+        request = CreateConsumer(next(self._consumer_ids), queue_name, filter_string, browse_only, True, priority)
         try:
             info: QueueQueryResult = await self.channel.call(replace(request), *QUEUE_QUERY_ANSWERS)
         except MQError:
@@ -350,66 +343,6 @@ class Session(ListenerMethods, QueueMethods, Closing):
         self._consumers[consumer.id] = consumer
         consumer.opened(info)
         return consumer
-
-    # --- encoded messages: see mqclient.core.sending.encoded_sends and mqclient.core.consuming.encoded ---
-
-    @starts
-    async def create_encoded_consumer(
-        self, queue_name: str, filter_string: str | None, arrivals: Recipient, *, priority: int = 0
-    ) -> EncodedConsumer:
-        """A consumer that has no credits yet; ``arrivals`` gets what comes.  Only for sessions that end with their connection."""
-        await self.channel.ready()
-        consumer_id = self._next_consumer
-        self._next_consumer += 1
-        consumer = self.encoded_consumers[consumer_id] = EncodedConsumer(self.channel, consumer_id, arrivals)
-        try:
-            await self.channel.call(CreateConsumer(consumer_id, queue_name, filter_string, False, True, priority), *QUEUE_QUERY_ANSWERS)
-        except BaseException:
-            self.encoded_consumers.pop(consumer_id, None)
-            raise
-        return consumer
-
-    def open_encoded_sends(self) -> EncodedSends:
-        """Prepare the session for encoded messages: it becomes the session of an anonymous producer.
-
-        Raises ``IllegalStateError`` for a session that may outlive its connection.
-        """
-        if self.encoded_sends is None:
-            if self.settings.reconnect_attempts or self.settings.failover_attempts:
-                raise IllegalStateError("encoded messages need a session that ends with its connection: set reconnect_attempts to 0")
-            self.encoded_sends = EncodedSends(self.channel, self.settings, self._next_producer, self.connection_failed)
-            self._next_producer += 1
-        return self.encoded_sends
-
-    def send_encoded(self, parts: Sequence[bytes], size: int, done: Done, *, address: str | None = None) -> bool:
-        """Send an encoded message of ``size`` bytes, given in parts, in the layout of version 129 and later.  Never waits.
-
-        ``done`` is called once: with None when the broker has the message, else with the error of the broker or of the connection.  With
-        ``address`` the message costs credits of that address.  False: the message was taken, but the next one has to wait until
-        ``open_encoded_sends().on_room`` is called.  Only for sessions that end with their connection (``reconnect_attempts`` 0).
-        """
-        sends = self.encoded_sends or self.open_encoded_sends()
-        return sends.send(parts, size, done, address)
-
-    def send_batch(self, address: str | None, messages: Sequence[bytes], done: BatchDone | None) -> bool:
-        """As :meth:`send_encoded`, for many messages that name the same address, without an object or a call for each.
-
-        ``done`` is called once with the batch, when every message was answered or the connection is over.  None asks for no answers: in
-        a transaction, whose commit fails when one of its messages was refused.  Keep batches smaller than ``producer_window_size``.
-        """
-        sends = self.encoded_sends or self.open_encoded_sends()
-        return sends.send_batch(address, messages, done)
-
-    def send_large_encoded(
-        self, headers: bytes, read: ReadBody, size: int, done: Done, *, address: str | None = None, was_large: bool = False
-    ) -> bool:
-        """As :meth:`send_encoded`, for a message with its headers-and-properties block and a body of ``size`` bytes to read from.
-
-        The body is read and sent piece by piece, as the broker takes it.  Raises ``IllegalStateError`` when another message is sent
-        meanwhile.  ``was_large``: the message arrived as a large one, and its properties have the size of the body before compression.
-        """
-        sends = self.encoded_sends or self.open_encoded_sends()
-        return sends.send_large(headers, read, size, done, address, was_large)
 
     # --- metadata ---
 
@@ -514,7 +447,6 @@ class Session(ListenerMethods, QueueMethods, Closing):
             await consumer.wait_for_handler()
 
     def connection_failed(self, error: MQError) -> None:
-        """A call was not answered: the connection counts as failed."""
         if self._factory.connection is not None:
             self._factory.connection.fail(error)
 
