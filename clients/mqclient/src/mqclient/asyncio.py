@@ -25,7 +25,6 @@ import asyncio
 import ssl
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, TypeVar
 
 import txaio.aio
@@ -40,12 +39,12 @@ from mqclient.errors import NotConnectedError
 from mqclient.invm import SERVERS, server_number
 from mqclient.protocol.discovery import DiscoveryGroupConfiguration
 from mqclient.shells.asyncio_network import AsyncioLink, AsyncioNetwork, LinkProtocol
-from mqclient.shells.host import HostRuntime, make_locator
+from mqclient.shells.host import HostRuntime, make_locator, tcp_target, unreachable
 from mqclient.tls.context import ssl_context
-from mqclient.tls.tls import flag, handshake_hint, tls_settings
 from mqclient.wire.primitives import TransportConfiguration
 
 T = TypeVar("T")
+_OF_A_HANDSHAKE = (TimeoutError, ssl.SSLError, ConnectionResetError, ConnectionAbortedError)
 
 
 def server_locator(
@@ -133,27 +132,21 @@ class AsyncioRuntime(HostRuntime):
                 raise
 
     async def _connect(self, connector: TransportConfiguration, handler: LinkHandler, timeout: float) -> Link:
-        parameters = dict(connector.parameters)
         if connector.factory_class_name == IN_VM_CONNECTOR:
             return SERVERS.connect(server_number(connector.parameters), self._enter, handler)
-        limit = int(parameters.get("connect-timeout-millis", -1))
-        local = parameters.get("localAddress")
-        tls = tls_settings(connector, lambda path: Path(path).read_bytes())
+        target = tcp_target(connector, timeout)
+        tls = target.tls
         try:
-            async with asyncio.timeout(limit / 1000 if limit > 0 else timeout):
+            async with asyncio.timeout(target.seconds):
                 _, protocol = await self.loop.create_connection(
-                    lambda: LinkProtocol(self.loop, handler, flag(parameters, "tcpNoDelay", True)),
-                    str(parameters.get("host", "localhost")),
-                    int(parameters.get("port", 61616)),
+                    lambda: LinkProtocol(self.loop, handler, target.no_delay),
+                    target.host,
+                    target.port,
                     ssl=ssl_context(tls) if tls is not None else None,
                     server_hostname=tls.host if tls is not None else None,
-                    local_addr=(str(local), int(parameters.get("localPort", 0))) if local else None,
+                    local_addr=target.local,
                 )
-        except TimeoutError as error:
-            hint = handshake_hint(error) if tls is not None else ""
-            raise NotConnectedError(f"{describe(connector)} cannot be reached: no answer in time{hint}") from error
         except OSError as error:
-            in_handshake = tls is not None and isinstance(error, (ssl.SSLError, ConnectionResetError, ConnectionAbortedError))
-            hint = handshake_hint(error) if in_handshake else ""
-            raise NotConnectedError(f"{describe(connector)} cannot be reached: {error}{hint}") from error
+            in_handshake = tls is not None and isinstance(error, _OF_A_HANDSHAKE)
+            raise unreachable(connector, error, in_handshake) from error
         return AsyncioLink(protocol, describe(connector))

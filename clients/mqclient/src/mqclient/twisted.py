@@ -25,7 +25,6 @@ import functools
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, TypeVar
 
 import txaio.tx
@@ -61,9 +60,9 @@ from mqclient.core.settings import LocatorSettings
 from mqclient.errors import NotConnectedError
 from mqclient.invm import SERVERS, server_number
 from mqclient.protocol.discovery import DiscoveryGroupConfiguration
-from mqclient.shells.host import HostRuntime, make_locator
+from mqclient.shells.host import HostRuntime, make_locator, tcp_target
 from mqclient.shells.twisted_network import LinkProtocol, TwistedLink, TwistedNetwork
-from mqclient.tls.tls import TlsSettings, flag, handshake_hint, tls_settings
+from mqclient.tls.tls import TlsSettings, handshake_hint
 from mqclient.wire.primitives import TransportConfiguration
 
 T = TypeVar("T")
@@ -149,25 +148,14 @@ class TwistedRuntime(HostRuntime):
         self._log.warn("{text}", text=text)
 
     async def _connect(self, connector: TransportConfiguration, handler: LinkHandler, timeout: float) -> Link:
-        parameters = dict(connector.parameters)
         if connector.factory_class_name == IN_VM_CONNECTOR:
             return SERVERS.connect(server_number(connector.parameters), self.reactor.callFromThread, handler)
-        limit = int(parameters.get("connect-timeout-millis", -1))
-        local = parameters.get("localAddress")
-        bind = (str(local), int(parameters.get("localPort", 0))) if local else None
-        seconds = limit / 1000 if limit > 0 else timeout
-        deadline = self.now() + seconds
-        endpoint: Any = HostnameEndpoint(
-            self.reactor,
-            str(parameters.get("host", "localhost")),
-            int(parameters.get("port", 61616)),
-            timeout=seconds,
-            bindAddress=bind,
-        )
-        tls = tls_settings(connector, lambda path: Path(path).read_bytes())
-        no_delay = flag(parameters, "tcpNoDelay", True)
+        target = tcp_target(connector, timeout)
+        tls = target.tls
+        deadline = self.now() + target.seconds
+        endpoint: Any = HostnameEndpoint(self.reactor, target.host, target.port, timeout=target.seconds, bindAddress=target.local)
         kind = LinkProtocol if tls is None else _TlsLinkProtocol
-        factory: Any = Factory.forProtocol(lambda: kind(handler, no_delay))
+        factory: Any = Factory.forProtocol(lambda: kind(handler, target.no_delay))
         factory.noisy = False  # while a broker is away each attempt would write two lines to the log
         if tls is not None:
             try:

@@ -14,7 +14,8 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from mqclient.core.api import LocatorSettings
 from mqclient.core.runtime import Runtime
-from mqclient.shells.host import HostNetwork, HostRuntime, hear, listen_tcp, make_locator
+from mqclient.shells.host import HostNetwork, HostRuntime, hear, listen_tcp, make_locator, tcp_target, unreachable
+from mqclient.wire.primitives import TransportConfiguration
 
 
 class Log:
@@ -131,3 +132,24 @@ class HostTests(SynchronousTestCase):
 
 class Shell(HostRuntime):
     pass
+
+
+class TargetTests(SynchronousTestCase):
+    def connector(self, **parameters: str) -> TransportConfiguration:
+        return TransportConfiguration("c", "netty", tuple(parameters.items()))
+
+    def test_a_connector_says_where_it_leads_and_how(self) -> None:
+        self.assertEqual(tcp_target(self.connector(), 5.0), ("localhost", 61616, None, 5.0, True, None))
+        limit = {"connect-timeout-millis": "1500"}
+        far = self.connector(host="h", port="7", localAddress="a", localPort="8", tcpNoDelay="false", **limit)
+        self.assertEqual(tcp_target(far, 5.0), ("h", 7, ("a", 8), 1.5, False, None))
+        secure = tcp_target(self.connector(sslEnabled="true", sniHost="name"), 5.0)
+        self.assertEqual(secure.tls and secure.tls.host, "name")
+
+    def test_a_parameter_that_cannot_be_used_is_named(self) -> None:
+        self.assertIn("tcpNoDelay", str(self.assertRaises(ValueError, tcp_target, self.connector(tcpNoDelay="maybe"), 5.0)))
+
+    def test_the_reason_asks_for_tls_where_a_handshake_has_failed(self) -> None:
+        late = unreachable(self.connector(host="h"), TimeoutError("x"), False)
+        self.assertEqual(str(late), "h:61616 cannot be reached: no answer in time")
+        self.assertIn("is it a TLS acceptor", str(unreachable(self.connector(), OSError("reset"), True)))

@@ -9,19 +9,25 @@ import random
 import socket
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from mqclient.core.connection.configuration import configuration_from_url
+from mqclient.core.connection.connection import describe
 from mqclient.core.discovery.broadcasting import Broadcasts
 from mqclient.core.discovery.network import Multicast, Network, Received
 from mqclient.core.factories.locator import Locator
 from mqclient.core.runtime import BroadcastLink, LinkHandler, Runtime
 from mqclient.core.settings import LocatorSettings
+from mqclient.errors import NotConnectedError
 from mqclient.management import id_cache
 from mqclient.protocol.discovery import DiscoveryGroupConfiguration, Endpoint
 from mqclient.shells.datagrams import DATAGRAM_BUFFER, MulticastLink, listening_socket, local_address
 from mqclient.shells.shared_folder import read_files, remove_file, write_file
 from mqclient.wire.primitives import TransportConfiguration
+
+if TYPE_CHECKING:
+    from mqclient.tls.tls import TlsSettings
 
 T = TypeVar("T")
 _DATAGRAMS_PER_TURN = 16
@@ -42,6 +48,45 @@ def make_locator(
     for warning in configuration.warnings:
         runtime.log_warning(warning)
     return Locator(runtime, configuration.brokers, configuration.settings, id_cache=id_cache)
+
+
+class TcpTarget(NamedTuple):
+    """Where a connector over TCP leads, and how."""
+
+    host: str
+    port: int
+    local: tuple[str, int] | None
+    """Address and port to connect from; None: the system chooses."""
+    seconds: float
+    """Limit on connecting, with the TLS handshake."""
+    no_delay: bool
+    tls: TlsSettings | None
+
+
+def tcp_target(connector: TransportConfiguration, timeout: float) -> TcpTarget:
+    """``timeout``: seconds for a connector that sets no limit.  Raises ValueError for a bad parameter, OSError for a lost key store."""
+    # It takes longer to import than all the rest of a shell.
+    from mqclient.tls.tls import flag, tls_settings
+
+    parameters = dict(connector.parameters)
+    limit = int(parameters.get("connect-timeout-millis", -1))
+    local = parameters.get("localAddress")
+    return TcpTarget(
+        str(parameters.get("host", "localhost")),
+        int(parameters.get("port", 61616)),
+        (str(local), int(parameters.get("localPort", 0))) if local else None,
+        limit / 1000 if limit > 0 else timeout,
+        flag(parameters, "tcpNoDelay", True),
+        tls_settings(connector, lambda path: Path(path).read_bytes()),
+    )
+
+
+def unreachable(connector: TransportConfiguration, error: OSError, in_handshake: bool) -> NotConnectedError:
+    """The error of an attempt to connect that has failed with ``error``, perhaps in the TLS handshake."""
+    from mqclient.tls.tls import handshake_hint
+
+    reason = "no answer in time" if isinstance(error, TimeoutError) else str(error)
+    return NotConnectedError(f"{describe(connector)} cannot be reached: {reason}{handshake_hint(error) if in_handshake else ''}")
 
 
 class HostRuntime:

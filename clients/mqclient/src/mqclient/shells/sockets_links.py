@@ -8,12 +8,11 @@ import socket
 import ssl
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, Protocol
 
 from mqclient.core.connection.connection import describe
 from mqclient.core.runtime import LargeFrames, LinkHandler, Runtime, wait_at_most
-from mqclient.errors import NotConnectedError
+from mqclient.shells.host import tcp_target, unreachable
 from mqclient.shells.sockets_loop import READ, WRITE, Loop
 from mqclient.wire.primitives import TransportConfiguration
 
@@ -181,37 +180,22 @@ class SocketLink:
 
 async def open_link(runtime: LoopRuntime, connector: TransportConfiguration, handler: LinkHandler, timeout: float) -> SocketLink:
     """Implements :meth:`mqclient.core.runtime.Runtime.connect` for TCP."""
-    # Few need it, and it takes longer to import than all the rest of this shell.
-    from mqclient.tls.tls import flag, handshake_hint, tls_settings
-
-    parameters = dict(connector.parameters)
-    limit = int(parameters.get("connect-timeout-millis", -1))
-    local = parameters.get("localAddress")
-    no_delay = flag(parameters, "tcpNoDelay", True)
-    tls = tls_settings(connector, lambda path: Path(path).read_bytes())
-    attempt = _Attempt(runtime, limit / 1000 if limit > 0 else timeout)
+    target = tcp_target(connector, timeout)
+    attempt = _Attempt(runtime, target.seconds)
     shaking_hands = False
     try:
-        connected = await attempt.connect(
-            str(parameters.get("host", "localhost")),
-            int(parameters.get("port", 61616)),
-            (str(local), int(parameters.get("localPort", 0))) if local else None,
-        )
+        connected = await attempt.connect(target.host, target.port, target.local)
         with _closed_unless_kept(connected) as kept:
-            connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, no_delay)
-            if tls is not None:
+            connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, target.no_delay)
+            if target.tls is not None:
                 from mqclient.tls.context import ssl_context
 
                 shaking_hands = True
-                connected = await attempt.encrypt(connected, ssl_context(tls), tls.host)
+                connected = await attempt.encrypt(connected, ssl_context(target.tls), target.tls.host)
             link = SocketLink(runtime.loop, connected, describe(connector), handler)
             kept.append(link)
-    except TimeoutError as error:
-        hint = handshake_hint(error) if shaking_hands else ""
-        raise NotConnectedError(f"{describe(connector)} cannot be reached: no answer in time{hint}") from error
     except OSError as error:
-        hint = handshake_hint(error) if shaking_hands else ""
-        raise NotConnectedError(f"{describe(connector)} cannot be reached: {error}{hint}") from error
+        raise unreachable(connector, error, shaking_hands) from error
     return link
 
 
