@@ -16,7 +16,7 @@ from tests.bench.results import Run, figures_of
 from tests.bench.runner import FAILURES
 from tests.interop.artemis import ArtemisBroker
 from tests.interop.instance import Additions
-from tests.interop.maven import maven_artifact
+from tests.interop.maven import postgresql_driver
 from tests.interop.mqbroker_process import MqbrokerProcess
 from tests.interop.peers import Peer
 from tests.support.postgresql import PostgresqlServer
@@ -26,8 +26,6 @@ FILES, ARTEMIS = "mqbroker-files", "artemis"
 """What mqbroker on PostgreSQL is measured beside, as brokers of runs."""
 NAMES = (PURE, FILES, ARTEMIS)
 SIZE = 1024
-DRIVER = "org.postgresql", "postgresql", "42.7.4"
-"""The JDBC driver that Artemis is given."""
 STORE = "<store><database-store><jdbc-connection-url>{url}</jdbc-connection-url>{more}</database-store></store>"
 JAVA_TABLES = ("message", "bindings", "large-message", "page-store", "node-manager-store")
 JAVA_STORE = "<jdbc-driver-class-name>org.postgresql.Driver</jdbc-driver-class-name>" + "".join(
@@ -102,7 +100,7 @@ def new_peer(name: str, folder: Path, url: str) -> Peer:
     if PERSISTENT not in text:
         raise AssertionError(f"{settings} has no {PERSISTENT}")
     settings.write_text(text.replace(PERSISTENT, PERSISTENT + STORE.format(url=url, more=JAVA_STORE)))
-    shutil.copy(maven_artifact(*DRIVER, "jar"), folder / "lib")
+    shutil.copy(postgresql_driver(), folder / "lib")
     return artemis
 
 

@@ -106,8 +106,10 @@ class Measurement:
             artemis, openmq = LoadProgram(), LoadProgram(f"{classes('jakarta') / 'classes'}:{client_libraries()}")
             stack.callback(artemis.stop)
             stack.callback(openmq.stop)
-            real = RealBrokers(self._folder / OPENMQ, self._places(namespace.REAL), AS_SHIPPED)
-            synced = RealBrokers(self._folder / OPENMQ_SYNCED, self._places(namespace.REAL, SYNCED_PORT), AS_SHIPPED, SYNCED)
+            real = RealBrokers(self._folder / OPENMQ, self._places(namespace.REAL), java=AS_SHIPPED)
+            synced = RealBrokers(
+                self._folder / OPENMQ_SYNCED, self._places(namespace.REAL, SYNCED_PORT), java=AS_SHIPPED, properties=SYNCED
+            )
             ours = HomeBrokers(self._folder / PURE, self._places(namespace.OURS))
             for cluster in (real, synced, ours):
                 stack.callback(cluster.close)

@@ -56,6 +56,11 @@ def maven_artifact(group: str, name: str, version: str, packaging: str, classifi
     return path
 
 
+def postgresql_driver() -> Path:
+    """The JDBC driver that Java brokers are given."""
+    return maven_artifact("org.postgresql", "postgresql", "42.7.4", "jar")
+
+
 @contextmanager
 def locked(name: str) -> Iterator[None]:
     """Two test runs at the same time must not compile into the same folder."""

@@ -108,9 +108,12 @@ class Puppet:
     def do(self, verb: str, name: str, **values: object) -> Any:
         return self.end(self.begin(verb, name, **values))
 
-    def connect(self, name: str, url: str, client_id: str | None = None, **login: str) -> str:
-        """Open a connection with a session; returns the address of the broker that it reached.  `login`: another user and password."""
-        return str(self.do("connect", name, url=url, id=client_id, **login))
+    def connect(self, name: str, url: str, client_id: str | None = None, **values: object) -> str:
+        """Open a connection with a session; returns the address of the broker that it reached.
+
+        `values`: another ``user`` and ``password``, and ``xa`` for branches.
+        """
+        return str(self.do("connect", name, url=url, id=client_id, **values))
 
     def connect_like(self, name: str, other: str) -> str:
         """As :meth:`connect`, by the same factory as another connection."""

@@ -1,4 +1,4 @@
-"""Clusters with a master: Open Message Queue itself, and home brokers.  Both are used with the same words."""
+"""Clusters of Open Message Queue itself, and of home brokers.  Both are used with the same words."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import ClassVar
 
 from tests.integration.brokers import Broker
-from tests.interop.maven import CACHE, built, locked, maven_artifact
+from tests.interop.imq.models import MakeModel, with_master
+from tests.interop.maven import CACHE, built, locked, maven_artifact, postgresql_driver
 from tests.interop.processes import ManagedProcess
 from tests.unit.cli.runner import mqbroker
 
@@ -33,9 +34,22 @@ CLIENT = "guest"
 """User and password of clients that are no administrators."""
 Process = Broker | ManagedProcess
 COUNT = 3
-MASTER = 0
-_BROKER_ROW = re.compile(r"^(\S+:\d+)\s+(\w+)$", re.MULTILINE)
+FOLLOWING = (
+    "ha=true&reconnectAttempts=-1&retryInterval=100&maxRetryInterval=200&callTimeout=5000"
+    "&useTopologyForLoadBalancing=false&blockOnAcknowledge=true"
+)
+_BROKER_ROW = re.compile(r"^(?:\S+ +)?(\S+:\d+) +([A-Z_]+)(?: |$)", re.MULTILINE)
+_MEMBER_ROW = re.compile(r"^(\S+) +\S+:\d+ +([A-Z_]+) +(?:(\d+) +)?(?:([^\s\d]\S*) +)?\d+ \w+", re.MULTILINE)
 _DESTINATION_ROW = re.compile(r"^(\S+) +(Queue|Topic)(?: \(temporary\))? +(\w+) +", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Member:
+    """A broker of an enhanced cluster: its state, the messages that it has, and the id of the broker that has taken it over, or empty."""
+
+    state: str
+    messages: int
+    taker: str
 
 
 @dataclass(frozen=True)
@@ -49,6 +63,11 @@ class Answer:
     def brokers(self) -> dict[str, str]:
         """State by place, of ``list bkr``."""
         return dict(_BROKER_ROW.findall(self.text))
+
+    @property
+    def members(self) -> dict[str, Member]:
+        """Rows by broker id, of ``list bkr`` in an enhanced cluster."""
+        return {name: Member(state, int(kept or 0), taker) for name, state, kept, taker in _MEMBER_ROW.findall(self.text)}
 
     @property
     def destinations(self) -> list[str]:
@@ -67,20 +86,21 @@ def _title_and_value(line: str) -> tuple[str, str]:
 
 
 class Cluster:
-    """Brokers at these places (host:port), the first one the master; what they share is in one file."""
+    """Brokers at these places (host:port), of the kind that ``make_model`` gives; what they share is in one file.
+
+    The broker of a number has the name, and in an enhanced cluster the id, ``b`` and the number.
+    """
 
     name: ClassVar[str]
 
-    def __init__(self, folder: Path, places: Sequence[str]) -> None:
+    def __init__(self, folder: Path, places: Sequence[str], make_model: MakeModel = with_master) -> None:
         self.folder = folder
         self.places = list(places)
+        self.model = make_model(places)
         self._processes: dict[int, Process] = {}
         folder.mkdir(parents=True)
         self.central = folder / "cluster.properties"
-        self.central.write_text(
-            f"imq.cluster.brokerlist={','.join(places)}\nimq.cluster.masterbroker={places[MASTER]}\n"
-            "imq.cluster.dynamicChangeMasterBrokerEnabled=true\n"
-        )
+        self.central.write_text(self.model.shared)
         self.passfile = folder / "passfile"
         self.passfile.write_text(f"imq.imqcmd.password={PASSWORD}\n")
         self.passfile.chmod(0o600)
@@ -92,21 +112,26 @@ class Cluster:
     def kill(self, number: int) -> None:
         self._processes.pop(number).kill()
 
+    def wait_for_end(self, number: int) -> None:
+        """Wait until the process of a broker that was shut down has ended."""
+        self.until(self._processes[number].has_ended, f"the process of broker {number} ends", START_SECONDS)
+        self.kill(number)
+
     def pid(self, number: int) -> int:
         """The process of a broker that runs."""
         return self._processes[number].pid
 
     def mend(self) -> None:
         """Start what does not run, and wait until all are linked."""
-        numbers = range(len(self.places))
-        for number in sorted(set(numbers) - self._processes.keys()):
-            self.launch(number)
-        for number in numbers:
-            self.until(
-                lambda n=number: list(self.command(n, "list", "bkr").brokers.values()) == ["OPERATING"] * len(numbers),  # type: ignore[misc]
-                f"all are linked with {self.places[number]}",
-                START_SECONDS,
-            )
+        for number in range(len(self.places)):
+            self.until(lambda n=number: self._all_operate_for(n), f"all are linked with {self.places[number]}", START_SECONDS)  # type: ignore[misc]
+
+    def _all_operate_for(self, number: int) -> bool:
+        """A broker may end while this is waited for: that of Open Message Queue leaves it to its start script to come back."""
+        for each in range(len(self.places)):
+            if each not in self._processes or self._processes[each].has_ended():
+                self.launch(each)
+        return list(self.command(number, "list", "bkr").brokers.values()) == ["OPERATING"] * len(self.places)
 
     def close(self) -> None:
         for number in sorted(self._processes):
@@ -136,14 +161,22 @@ class Cluster:
         """A command of imqcmd at this broker."""
         raise NotImplementedError
 
+    def database(self, number: int, *words: str) -> Answer:
+        """A command of imqdbmgr with the properties of this broker."""
+        raise NotImplementedError
+
     def _start(self, number: int) -> Process:
         raise NotImplementedError
 
     def _options(self, number: int) -> list[str]:
         """Those of imqbrokerd."""
         host, _, port = self.places[number].rpartition(":")
-        options = ["-varhome", str(self.folder / "var"), "-name", f"b{number}", "-port", port]
-        return [*options, f"-Dimq.hostname={host}", f"-Dimq.cluster.url=file:{self.central}"]
+        return ["-name", f"b{number}", "-port", port, f"-Dimq.hostname={host}", *self._properties(number)]
+
+    def _properties(self, number: int) -> list[str]:
+        """What imqdbmgr needs, too."""
+        options = ["-varhome", str(self.folder / "var"), f"-Dimq.cluster.url=file:{self.central}"]
+        return [*options, f"-Dimq.brokerid=b{number}"] if self.model.enhanced else options
 
     def _command_options(self, number: int) -> list[str]:
         """Those of imqcmd."""
@@ -167,10 +200,17 @@ class HomeBrokers(Cluster):
         return f"{self.url(number)}&blockOnAcknowledge=true"
 
     def following_url(self, number: int) -> str:
-        return f"tcp://{self.places[number]}?ha=true&reconnectAttempts=-1&retryInterval=100&maxRetryInterval=200&callTimeout=5000"
+        return f"tcp://{self.places[number]}?{FOLLOWING}"
 
     def command(self, number: int, *words: str) -> Answer:
-        done = mqbroker("imq", *words, *self._command_options(number))
+        return self._said(*words, *self._command_options(number))
+
+    def database(self, number: int, *words: str) -> Answer:
+        return self._said("dbmgr", *words, *self._properties(number))
+
+    @staticmethod
+    def _said(*words: str) -> Answer:
+        done = mqbroker("imq", *words)
         return Answer(done.status, done.out + done.err)
 
 
@@ -179,20 +219,31 @@ class RealBrokers(Cluster):
 
     name = "OpenMQ"
 
-    def __init__(self, folder: Path, places: Sequence[str], java: Sequence[str] = QUICK_JAVA, properties: Sequence[str] = ()) -> None:
-        super().__init__(folder, places)
+    def __init__(
+        self,
+        folder: Path,
+        places: Sequence[str],
+        make_model: MakeModel = with_master,
+        java: Sequence[str] = QUICK_JAVA,
+        properties: Sequence[str] = (),
+    ) -> None:
+        super().__init__(folder, places, make_model)
         self._java = java
-        self._properties = [f"-D{each}" for each in properties]
+        self._further = [f"-D{each}" for each in properties]
         self._home = distribution()
+        (folder / "var" / "instances").mkdir(parents=True)
+        if self.model.enhanced:
+            # Its brokers make these tables by themselves only with a further property.
+            made = self.database(0, "create", "tbl")
+            assert made.status == 0, made.text
 
     def _start(self, number: int) -> Process:
         # The start script keeps a shell in front of the virtual machine, and a kill would reach only that.
         library = self._home / "lib"
         homes = {"home": self._home, "varhome": self.folder / "var", "etchome": self._home / "etc", "libhome": library}
-        command = ["java", *self._java, "-cp", f"{library / 'imqbroker.jar'}:{library / 'imqutil.jar'}"]
-        command += [f"-Dimq.{name}={path}" for name, path in homes.items()]
-        (self.folder / "var" / "instances").mkdir(parents=True, exist_ok=True)
-        return ManagedProcess([*command, BROKER_CLASS, *self._options(number), *self._properties, "-tty"], self.folder)
+        classpath = ":".join(str(library / each) for each in ("imqbroker.jar", "imqutil.jar", "ext/*"))
+        command = ["java", *self._java, "-cp", classpath, *(f"-Dimq.{name}={path}" for name, path in homes.items())]
+        return ManagedProcess([*command, BROKER_CLASS, *self._options(number), *self._further, "-tty"], self.folder)
 
     def url(self, number: int) -> str:
         return f"mq://{self.places[number]}"
@@ -203,7 +254,13 @@ class RealBrokers(Cluster):
         return f"{listed}?imqReconnectEnabled=true&imqReconnectAttempts=1&imqAddressListIterations=-1"
 
     def command(self, number: int, *words: str) -> Answer:
-        command = [str(self._home / "bin" / "imqcmd"), *words, *self._command_options(number)]
+        return self._said("imqcmd", *words, *self._command_options(number))
+
+    def database(self, number: int, *words: str) -> Answer:
+        return self._said("imqdbmgr", *words, *self._properties(number))
+
+    def _said(self, program: str, *words: str) -> Answer:
+        command = [str(self._home / "bin" / program), *words]
         done = subprocess.run(
             command, capture_output=True, text=True, timeout=COMMAND_SECONDS, check=False, env=java_home(), stdin=subprocess.DEVNULL
         )
@@ -212,8 +269,8 @@ class RealBrokers(Cluster):
 
 
 def distribution() -> Path:
-    """Folder of the unpacked distribution; fetched through Maven, compared with its digest and unpacked at the first call."""
-    home = CACHE / f"openmq-{VERSION}"
+    """Folder of the unpacked distribution; fetched through Maven with a driver, compared with its digest and unpacked at the first call."""
+    home = CACHE / f"openmq-{VERSION}-postgresql"
     with locked("openmq"):
         if not home.exists():
             archive = maven_artifact("org.glassfish.mq", "mq-distribution", VERSION, "zip")
@@ -225,6 +282,7 @@ def distribution() -> Path:
             shutil.unpack_archive(archive, making)
             for script in (making / "mq" / "bin").iterdir():
                 script.chmod(0o755)
+            shutil.copy(postgresql_driver(), making / "mq" / "lib" / "ext")
             (making / "mq").rename(home)
     return home
 

@@ -1,4 +1,4 @@
-"""What differs between Open Message Queue and home brokers, with the reasons, as a table of ``docs/imq.md``."""
+"""What differs between Open Message Queue and home brokers, with the reasons: tables of ``docs/imq.md``, one for each kind of cluster."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.interop.imq.clusters import VERSION
-from tests.interop.imq.scenarios import Played, Seen
+from tests.interop.imq.scenarios import Played
+from tests.interop.imq.stage import Seen
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "imq.md"
-BEGIN, END = "<!-- the table of differences begins: written by make interop-imq -->", "<!-- the table of differences ends -->"
 _ATTRIBUTES = "it cannot be kept, and is refused by name"
 WHY: Mapping[str, str] = {
     "`create dst -o maxNumProducers=1`": "a CORE client gets no answer when it makes a producer",
@@ -23,6 +23,11 @@ WHY: Mapping[str, str] = {
     "titles of `query bkr`": "logging is that of the process; dead messages are whole; no message is too large; the state is told",
 }
 """The reason of each difference, by what was looked at."""
+
+
+def marks(kind: str) -> tuple[str, str]:
+    """The lines of the page between which the table of a kind of cluster is."""
+    return f"<!-- differences, {kind}: written by make interop-imq -->", f"<!-- end of differences, {kind} -->"
 
 
 @dataclass(frozen=True)
@@ -59,11 +64,13 @@ def _besides(one: Seen, other: Seen) -> str:
     return ", ".join(each for each in one if each not in other) or ("in another order" if set(one) == set(other) else "–")
 
 
-def write(found: list[Difference], page: Path = PAGE) -> None:
-    """Put the differences between the marks of the page.  Raises ValueError where it has none."""
+def write(kind: str, found: list[Difference], page: Path = PAGE) -> None:
+    """Put the differences of a kind of cluster between the marks of the page.  Raises ValueError where it has none."""
     text = page.read_text()
-    if BEGIN not in text or END not in text:
-        raise ValueError(f"{page} has no marks {BEGIN} and {END}")
-    before, _, rest = text.partition(BEGIN)
-    table = [f"| looked at | Open Message Queue {VERSION} | home brokers | why |", "|---|---|---|---|", *(each.line for each in found)]
-    page.write_text(f"{before}{BEGIN}\n" + "\n".join(table) + f"\n{END}{rest.partition(END)[2]}")
+    begin, end = marks(kind)
+    if begin not in text or end not in text:
+        raise ValueError(f"{page} has no marks {begin} and {end}")
+    before, _, rest = text.partition(begin)
+    lines = [f"| looked at | Open Message Queue {VERSION} | home brokers | why |", "|---|---|---|---|", *(each.line for each in found)]
+    shown = "\n".join(lines) if found else "Nothing else."
+    page.write_text(f"{before}{begin}\n{shown}\n{end}{rest.partition(end)[2]}")

@@ -192,6 +192,8 @@ class Application:
             self._administration.delete_queue(queue, remove_consumers=True, keep_address=True)
         except MQError as error:
             self._warn(f"the queue {queue.name}, which the change record does not have, stays: {error}")
+        else:
+            self._end_destination(queue)
 
     def _leave_address(self, address: Address) -> None:
         """An address that is nobody's: it goes with its last queue."""

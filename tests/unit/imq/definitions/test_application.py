@@ -110,6 +110,12 @@ class AllTests(ApplicationCase):
         self.assertEqual(self.core.settings_of("q").max_delivery_attempts, 10)
         self.assertNotIn("a", self.core.addresses)
 
+    def test_an_address_that_was_made_with_its_queue_goes_with_it(self) -> None:
+        self.core.settings.set("q", {"auto_delete_addresses_delay": 120_000})
+        self.apply(QUEUE)
+        self.application.apply_all(self.record())
+        self.assertNotIn("q", self.core.addresses)
+
     def test_an_address_with_queues_that_stay_is_nobodys(self) -> None:
         self.apply(ADDRESS)
         self.world.messaging.administration.define_queue(replace(QUEUE, address="a", auto_created=True))

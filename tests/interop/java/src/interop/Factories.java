@@ -10,6 +10,7 @@ import org.apache.activemq.artemis.api.core.TransportConfiguration;
 import org.apache.activemq.artemis.api.core.client.TopologyMember;
 import org.apache.activemq.artemis.jms.client.ActiveMQConnection;
 import org.apache.activemq.artemis.jms.client.ActiveMQConnectionFactory;
+import org.apache.activemq.artemis.jms.client.ActiveMQXAConnectionFactory;
 
 /**
  * Connection factories, of Artemis, or of Open Message Queue where a URL begins with mq:, and what only one kind of them has.
@@ -18,17 +19,19 @@ import org.apache.activemq.artemis.jms.client.ActiveMQConnectionFactory;
  */
 final class Factories {
     private static final String OPEN_MQ = "com.sun.messaging.ConnectionFactory";
+    private static final String OPEN_MQ_XA = "com.sun.messaging.XAConnectionFactory";
     private static final String ADDRESS_LIST = "imqAddressList";
 
     private Factories() {
     }
 
-    static ConnectionFactory of(String url) throws Exception {
+    /** With xa one that makes connections of transaction managers, too. */
+    static ConnectionFactory of(String url, boolean xa) throws Exception {
         if (!url.startsWith("mq:")) {
-            return new ActiveMQConnectionFactory(url);
+            return xa ? new ActiveMQXAConnectionFactory(url) : new ActiveMQConnectionFactory(url);
         }
         String[] parts = url.split("\\?", 2);
-        Object factory = Class.forName(OPEN_MQ).getDeclaredConstructor().newInstance();
+        Object factory = Class.forName(xa ? OPEN_MQ_XA : OPEN_MQ).getDeclaredConstructor().newInstance();
         set(factory, ADDRESS_LIST, parts[0]);
         for (String property : parts.length == 1 ? new String[0] : parts[1].split("&")) {
             String[] pair = property.split("=", 2);

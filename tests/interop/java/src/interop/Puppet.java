@@ -5,6 +5,7 @@ import java.io.InputStreamReader;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Collections;
+import java.util.Enumeration;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -22,18 +23,26 @@ import javax.jms.JMSException;
 import javax.jms.Message;
 import javax.jms.MessageConsumer;
 import javax.jms.MessageProducer;
+import javax.jms.Queue;
+import javax.jms.QueueBrowser;
 import javax.jms.Session;
 import javax.jms.TemporaryQueue;
 import javax.jms.TextMessage;
 import javax.jms.Topic;
+import javax.jms.XAConnection;
+import javax.jms.XAConnectionFactory;
+import javax.jms.XASession;
+import javax.transaction.xa.XAResource;
+import javax.transaction.xa.Xid;
 
 /**
  * Java clients that a test moves about: one command per line of standard input, one JSON line as the answer to each.
  *
  * <p>A line is {@code NUMBER VERB NAME key=value...}, separated by tabs; the answer carries the number, for commands of different names run
- * side by side. Verbs: connect (url or like, id, user, password), send (on, to, count, first, size, group, property, persistent, priority, delay, ttl),
- * consume (on, from, selector, subscription, shared, durable, acknowledge: client), take (count, ms), acknowledge, close, topology, forget (all whose names
- * begin like this one); transacted (on), a session for send, commit and rollback; temporary (on), a queue that temporary://NAME means; unsubscribe (on,
+ * side by side. Verbs: connect (url or like, id, user, password, xa), send (on, to, count, first, size, group, property, persistent, priority, delay, ttl),
+ * consume (on, from, selector, subscription, shared, durable, acknowledge: client), take (count, ms), acknowledge, recover, close, topology, forget (all whose names
+ * begin like this one); browse (on, from); transacted (on), a session for send, commit and rollback; branch (on, xid), a session in a branch, prepare (xid),
+ * prepared (on), which answers the branches, and finish (on, xid, commit), all with connections made with xa=true; temporary (on), a queue that temporary://NAME means; unsubscribe (on,
  * subscription); load (on, to), which sends until an enough (load) and answers what was acknowledged, and progress (load), how many that are.
  */
 public final class Puppet {
@@ -96,6 +105,12 @@ public final class Puppet {
             case "commit" -> commit(name);
             case "rollback" -> rollback(name);
             case "acknowledge" -> acknowledge(name);
+            case "recover" -> recover(name);
+            case "browse" -> browse(values);
+            case "branch" -> branch(name, values);
+            case "prepare" -> prepare(name, values);
+            case "prepared" -> prepared(values);
+            case "finish" -> finish(values);
             case "temporary" -> temporary(name, values);
             case "unsubscribe" -> unsubscribe(values);
             case "load" -> load(name, values);
@@ -108,9 +123,12 @@ public final class Puppet {
     /** Answers the address of the broker that the connection reached. It is made by the factory of another one (like), or a new one. */
     private Object connect(String name, Map<String, String> values) throws Exception {
         String url = values.get("url");
-        ConnectionFactory factory = url == null ? factories.get(values.get("like")) : Factories.of(url);
+        boolean xa = Boolean.parseBoolean(values.getOrDefault("xa", "false"));
+        ConnectionFactory factory = url == null ? factories.get(values.get("like")) : Factories.of(url, xa);
+        String user = values.getOrDefault("user", Context.USER);
+        String password = values.getOrDefault("password", Context.PASSWORD);
         Connection connection =
-            factory.createConnection(values.getOrDefault("user", Context.USER), values.getOrDefault("password", Context.PASSWORD));
+            xa ? ((XAConnectionFactory) factory).createXAConnection(user, password) : factory.createConnection(user, password);
         if (values.containsKey("id")) {
             connection.setClientID(values.get("id"));
         }
@@ -184,6 +202,69 @@ public final class Puppet {
     private Object acknowledge(String name) throws Exception {
         taken.get(name).acknowledge();
         return "acknowledged";
+    }
+
+    /** The session gives again what is not acknowledged. */
+    private Object recover(String name) throws Exception {
+        sessions.get(name).recover();
+        return "recovered";
+    }
+
+    /** The numbers of all messages that a browser shows. */
+    private Object browse(Map<String, String> values) throws Exception {
+        Session session = connections.get(values.get("on")).createSession(false, Session.AUTO_ACKNOWLEDGE);
+        List<Object> numbers = new ArrayList<>();
+        try (QueueBrowser browser = session.createBrowser((Queue) destination(session, values.get("from")))) {
+            for (Enumeration<?> each = browser.getEnumeration(); each.hasMoreElements();) {
+                numbers.add(((Message) each.nextElement()).getIntProperty("number"));
+            }
+        }
+        session.close();
+        return numbers;
+    }
+
+    private static Xid xid(Map<String, String> values) {
+        return new XaScenarios.Branch(values.get("xid"), "puppet");
+    }
+
+    private XASession xaSession(Map<String, String> values) throws Exception {
+        return ((XAConnection) connections.get(values.get("on"))).createXASession();
+    }
+
+    private Object branch(String name, Map<String, String> values) throws Exception {
+        XASession session = xaSession(values);
+        session.getXAResource().start(xid(values), XAResource.TMNOFLAGS);
+        sessions.put(name, session);
+        return "started";
+    }
+
+    private Object prepare(String name, Map<String, String> values) throws Exception {
+        XAResource resource = ((XASession) sessions.get(name)).getXAResource();
+        resource.end(xid(values), XAResource.TMSUCCESS);
+        resource.prepare(xid(values));
+        return "prepared";
+    }
+
+    /** The names of the branches that wait for the word of a transaction manager. */
+    private Object prepared(Map<String, String> values) throws Exception {
+        XASession session = xaSession(values);
+        List<Object> names = new ArrayList<>();
+        for (Xid each : session.getXAResource().recover(XAResource.TMSTARTRSCAN | XAResource.TMENDRSCAN)) {
+            names.add(new String(each.getGlobalTransactionId(), StandardCharsets.UTF_8));
+        }
+        session.close();
+        return names;
+    }
+
+    private Object finish(Map<String, String> values) throws Exception {
+        XASession session = xaSession(values);
+        if (Boolean.parseBoolean(values.get("commit"))) {
+            session.getXAResource().commit(xid(values), false);
+        } else {
+            session.getXAResource().rollback(xid(values));
+        }
+        session.close();
+        return "finished";
     }
 
     /** Answers the name of the queue. */
