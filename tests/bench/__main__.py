@@ -83,9 +83,7 @@ GROUPS = (
         DATABASES_PREFIX,
         lambda folder, rounds, quick, note: databases.measure(folder, rounds, _sizes(databases, quick), note),
     ),
-    Group(
-        "once", "exactlyOnce", ONCE_PREFIX, lambda folder, rounds, quick, note: once.measure(folder, rounds, _sizes(once, quick), note)
-    ),
+    Group("once", "exactlyOnce", ONCE_PREFIX, lambda folder, rounds, quick, note: once.measure(folder, rounds, _sizes(once, quick), note)),
     Group(
         "spark",
         "Spark's source and sink",

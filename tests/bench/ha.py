@@ -105,7 +105,7 @@ def follow(program: LoadProgram, url: str, act: Callable[[], None], login: Mappi
         time.sleep(STEADY_SECONDS)
         act()
 
-    options = {"size": SIZE, "senders": SENDERS, "warm": WARM_FOLLOWING, "limit": LIMIT_SECONDS, **login}
+    options: dict[str, int | str] = {"size": SIZE, "senders": SENDERS, "warm": WARM_FOLLOWING, "limit": LIMIT_SECONDS, **login}
     return program.run(url, "follow", options, LIMIT_SECONDS, on_event)
 
 

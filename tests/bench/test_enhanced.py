@@ -14,7 +14,10 @@ def test_ratios_to_the_real_ones() -> None:
     runs = [Run("mqbroker", LOCAL, 0, {"per_second": 8000}), Run(OPENMQ, LOCAL, 0, {"per_second": 1000})]
     runs += [Run("mqbroker", KILL, 0, {"gap_s": 6.0}), Run(OPENMQ, KILL, 0, {"gap_s": 10.0})]
     rows = enhanced_table(runs)[2:]
-    assert [row.split("|", 2)[2] for row in rows] == [" 8,000 | 1,000 | 8.00 reached | ≥ 4.0 |", " 6.00 | 10.00 | 0.60 **not reached** | ≤ 0.5 |"]
+    assert [row.split("|", 2)[2] for row in rows] == [
+        " 8,000 | 1,000 | 8.00 reached | ≥ 4.0 |",
+        " 6.00 | 10.00 | 0.60 **not reached** | ≤ 0.5 |",
+    ]
 
 
 def test_the_takeover_of_many_messages_is_judged_by_itself() -> None:
