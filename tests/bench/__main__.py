@@ -7,14 +7,16 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from tests import compiled
-from tests.bench import brokers, databases, ha, homes, once, report, spark
+from tests.bench import brokers, databases, enhanced, ha, homes, once, report, spark
 from tests.bench.amounts import Sizes
 from tests.bench.before import cost_table
 from tests.bench.databases import PREFIX as DATABASES_PREFIX
+from tests.bench.enhanced_rows import PREFIX as ENHANCED_PREFIX
 from tests.bench.ha_rows import PREFIX as HA_PREFIX
 from tests.bench.ha_rows import ZOOKEEPER_PREFIX
 from tests.bench.homes_rows import PREFIX as HOMES_PREFIX
@@ -33,6 +35,62 @@ KEPT = Path(__file__).resolve().parent / ".results" / "latest.json"
 QUICK_ROWS = ("durable-1KiB-1", "blocking-1", "transacted")
 QUICK_SIZES = Sizes(connections=50, queues=50, messages=5_000)
 MESSAGES_TEN_MILLION = 10_000_000
+
+
+Note = Callable[[Run], None]
+
+
+@dataclass(frozen=True)
+class Group:
+    """Rows, told by the ``prefix`` of their names, that an option measures alone, in so many rounds, and quickly or not."""
+
+    option: str
+    about: str
+    prefix: str
+    measure: Callable[[Path, int, bool, Note], None]
+    in_whole: bool = True
+    """Whether `make bench` measures the group by itself."""
+
+
+def _sizes(module: Any, quick: bool) -> Any:
+    return module.QUICK if quick else module.Sizes()
+
+
+GROUPS = (
+    Group(
+        "ha",
+        "high availability",
+        HA_PREFIX,
+        lambda folder, rounds, quick, note: ha.measure(folder, rounds, _sizes(ha, quick), note),
+    ),
+    Group(
+        "zookeeper",
+        "high availability with ZooKeeper",
+        ZOOKEEPER_PREFIX,
+        lambda folder, rounds, quick, note: ha.measure_zookeeper(folder, rounds, note),
+        in_whole=False,
+    ),
+    Group("imq", "home brokers", HOMES_PREFIX, lambda folder, rounds, quick, note: homes.measure(rounds, _sizes(homes, quick), note)),
+    Group(
+        "enhanced",
+        "enhanced clusters",
+        ENHANCED_PREFIX,
+        lambda folder, rounds, quick, note: enhanced.measure(rounds, _sizes(enhanced, quick), note),
+    ),
+    Group(
+        "database",
+        "databases",
+        DATABASES_PREFIX,
+        lambda folder, rounds, quick, note: databases.measure(folder, rounds, _sizes(databases, quick), note),
+    ),
+    Group("once", "exactlyOnce", ONCE_PREFIX, lambda folder, rounds, quick, note: once.measure(folder, rounds, _sizes(once, quick), note)),
+    Group(
+        "spark",
+        "Spark's source and sink",
+        SPARK_PREFIX,
+        lambda folder, rounds, quick, note: spark.measure(folder, rounds, _sizes(spark, quick), note),
+    ),
+)
 
 
 def parsed(arguments: Sequence[str]) -> argparse.Namespace:
@@ -55,12 +113,8 @@ def parsed(arguments: Sequence[str]) -> argparse.Namespace:
         action="store_true",
         help="only this, long: ten million messages through a paged queue of mqbroker; joins the kept results",
     )
-    parser.add_argument("--spark", action="store_true", help="only the rows of Spark's source and sink; they join the kept results")
-    parser.add_argument("--ha", action="store_true", help="only the rows of high availability; they join the kept results")
-    parser.add_argument("--zookeeper", action="store_true", help="of these rows only those with ZooKeeper; they join the kept results")
-    parser.add_argument("--imq", action="store_true", help="only the rows of home brokers; they join the kept results")
-    parser.add_argument("--database", action="store_true", help="only the rows of databases; they join the kept results")
-    parser.add_argument("--once", action="store_true", help="only the rows of exactlyOnce; they join the kept results")
+    for group in GROUPS:
+        parser.add_argument(f"--{group.option}", action="store_true", help=f"only the rows of {group.about}; they join the kept results")
     parser.add_argument("--messages", type=int, default=MESSAGES_TEN_MILLION, help="how many --ten-million puts (default %(default)s)")
     parser.add_argument("--from", dest="source", type=Path, metavar="FILE", help="measure nothing: make the table from these results")
     parser.add_argument(
@@ -116,8 +170,9 @@ def with_ten_million(earlier: Results, count: int) -> Results:
     return replace(earlier, runs=[*(each for each in earlier.runs if each.row != TEN_MILLION), run])
 
 
-def with_rows(earlier: Results, prefix: str, rounds: int, measure: Callable[[Path, int, Callable[[Run], None]], None]) -> Results:
+def with_group(earlier: Results, group: Group, rounds: int, quick: bool) -> Results:
     """The rows of a group instead of those that were there."""
+    rounds = 1 if quick else rounds
     runs: list[Run] = []
     begin = time.monotonic()
 
@@ -128,58 +183,24 @@ def with_rows(earlier: Results, prefix: str, rounds: int, measure: Callable[[Pat
         print(f"{place} {told}", file=sys.stderr, flush=True)
 
     with tempfile.TemporaryDirectory(prefix="mqbroker-bench-") as folder:
-        measure(Path(folder), rounds, note)
-    return replace(earlier, runs=[*(each for each in earlier.runs if not each.row.startswith(prefix)), *runs])
-
-
-def with_spark(earlier: Results, rounds: int, sizes: spark.Sizes) -> Results:
-    return with_rows(earlier, SPARK_PREFIX, rounds, lambda folder, rounds, note: spark.measure(folder, rounds, sizes, note))
-
-
-def with_ha(earlier: Results, rounds: int, sizes: ha.Sizes) -> Results:
-    return with_rows(earlier, HA_PREFIX, rounds, lambda folder, rounds, note: ha.measure(folder, rounds, sizes, note))
-
-
-def with_zookeeper(earlier: Results, rounds: int) -> Results:
-    return with_rows(earlier, ZOOKEEPER_PREFIX, rounds, ha.measure_zookeeper)
-
-
-def with_homes(earlier: Results, rounds: int, sizes: homes.Sizes) -> Results:
-    return with_rows(earlier, HOMES_PREFIX, rounds, lambda folder, rounds, note: homes.measure(rounds, sizes, note))
-
-
-def with_databases(earlier: Results, rounds: int, sizes: databases.Sizes) -> Results:
-    return with_rows(earlier, DATABASES_PREFIX, rounds, lambda folder, rounds, note: databases.measure(folder, rounds, sizes, note))
-
-
-def with_once(earlier: Results, rounds: int, sizes: once.Sizes) -> Results:
-    return with_rows(earlier, ONCE_PREFIX, rounds, lambda folder, rounds, note: once.measure(folder, rounds, sizes, note))
+        group.measure(Path(folder), rounds, quick, note)
+    return replace(earlier, runs=[*(each for each in earlier.runs if not each.row.startswith(group.prefix)), *runs])
 
 
 def main(arguments: Sequence[str]) -> int:
     options = parsed(arguments)
     command = " ".join(["python -m tests.bench", *arguments])
+    asked = [group for group in GROUPS if getattr(options, group.option)]
     if options.source is not None:
         results = load_results(options.source)
-    elif options.ten_million or options.spark or options.ha or options.zookeeper or options.imq or options.database or options.once:
+    elif options.ten_million or asked:
         empty = Results(machine(), command, {"rounds": 0, "seconds": 0, "warm_load": 0, "warm_broker": 0}, [])
         kept = () if options.quick else (options.results, PUBLISHED)
         results = next((load_results(path) for path in kept if path.exists()), empty)
         if options.ten_million:
             results = with_ten_million(results, options.messages)
-        if options.spark:
-            results = with_spark(results, 1 if options.quick else options.rounds, spark.QUICK if options.quick else spark.Sizes())
-        if options.ha:
-            results = with_ha(results, 1 if options.quick else options.rounds, ha.QUICK if options.quick else ha.Sizes())
-        if options.zookeeper:
-            results = with_zookeeper(results, 1 if options.quick else options.rounds)
-        if options.imq:
-            results = with_homes(results, 1 if options.quick else options.rounds, homes.QUICK if options.quick else homes.Sizes())
-        if options.database:
-            sizes = databases.QUICK if options.quick else databases.Sizes()
-            results = with_databases(results, 1 if options.quick else options.rounds, sizes)
-        if options.once:
-            results = with_once(results, 1 if options.quick else options.rounds, once.QUICK if options.quick else once.Sizes())
+        for group in asked:
+            results = with_group(results, group, options.rounds, options.quick)
         if not options.quick:
             results.save(options.results)
     else:
@@ -191,11 +212,9 @@ def main(arguments: Sequence[str]) -> int:
         partial = options.quick or options.rows or options.broker or options.before
         results = measure(plan, command, None if partial and options.results == KEPT else options.results)
         if not partial:
-            results = with_ha(results, options.rounds, ha.Sizes())
-            results = with_homes(results, options.rounds, homes.Sizes())
-            results = with_databases(results, options.rounds, databases.Sizes())
-            results = with_once(results, options.rounds, once.Sizes())
-            results = with_spark(results, options.rounds, spark.Sizes())
+            for group in GROUPS:
+                if group.in_whole:
+                    results = with_group(results, group, options.rounds, quick=False)
             results.save(options.results)
     if options.before:
         print(cost_table(results.runs))

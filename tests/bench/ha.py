@@ -95,16 +95,18 @@ def blocking(program: LoadProgram, peers: Sequence[Peer], seconds: int, warm: in
     return {"per_second": load.per_second, "p50_ms": load.p50_ms, "p99_ms": load.p99_ms}
 
 
-def follow(program: LoadProgram, url: str, act: Callable[[], None]) -> dict[str, Any]:
-    """The longest times, in ms, between two messages and of a send, from before ``act`` until a message has come that was sent after it."""
+def follow(program: LoadProgram, url: str, act: Callable[[], None], login: Mapping[str, str] = {}) -> dict[str, Any]:
+    """The longest times, in ms, between two messages and of a send, from before ``act`` until a message has come that was sent after it.
+
+    ``login`` has the user and the password, if needed.
+    """
 
     def on_event(event: str, line: Mapping[str, Any]) -> None:
         time.sleep(STEADY_SECONDS)
         act()
 
-    return program.run(
-        url, "follow", {"size": SIZE, "senders": SENDERS, "warm": WARM_FOLLOWING, "limit": LIMIT_SECONDS}, LIMIT_SECONDS, on_event
-    )
+    options: dict[str, int | str] = {"size": SIZE, "senders": SENDERS, "warm": WARM_FOLLOWING, "limit": LIMIT_SECONDS, **login}
+    return program.run(url, "follow", options, LIMIT_SECONDS, on_event)
 
 
 def take_over(program: LoadProgram, pair: Pair) -> dict[str, float]:

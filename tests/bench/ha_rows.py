@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tests.bench.judging import PURE, figures, judged, ratios, spread
+from tests.bench.judging import PURE, figures, judged, ratios, spread, target
 from tests.bench.results import Run
 
 PREFIX = "ha-"
@@ -85,19 +84,10 @@ def ha_table(runs: Sequence[Run]) -> list[str]:
             line.title,
             *(spread(list(values.values()), line.digits) if values else "" for values in (own, others)),
             judged(ratios(runs, line.row, line.figure), least=line.artemis_least, most=line.artemis_most).text(),
-            _target(line, list(own.values())),
+            target(list(own.values()), least=line.artemis_least, most=line.artemis_most, own_most=line.most),
             spread(list(alone.values()), line.digits) if alone else "",
             judged(to_alone, least=line.alone_least).text(),
             f"≥ {line.alone_least}" if line.alone_least is not None else "",
         ]
         table.append("| " + " | ".join(cells) + " |")
     return table if len(table) > 2 else []
-
-
-def _target(line: Line, own: Sequence[float]) -> str:
-    if line.most is not None:
-        verdict = "" if not own else " reached" if statistics.median(own) <= line.most else " **not reached**"
-        return f"mqbroker ≤ {line.most:g}{verdict}"
-    if line.artemis_least is not None:
-        return f"≥ {line.artemis_least}"
-    return "" if line.artemis_most is None else f"≤ {line.artemis_most}"

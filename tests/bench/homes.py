@@ -1,21 +1,15 @@
 """Home brokers beside a real Open Message Queue, as shipped and with synced files, and beside our own store-and-forward cluster.
 
 There are two brokers of each, which get the same load in turn.
-
-The real ones refuse loopback addresses, so all of it runs in a network namespace: `python -m tests.bench.homes` is what runs there, and its
-lines of output are the runs.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,53 +17,30 @@ from typing import Any
 from tests.bench import clusters
 from tests.bench.brokers import usage
 from tests.bench.homes_rows import FORWARDING, LOCAL, LOCAL_WAITING, OPENMQ, OPENMQ_SYNCED, REMOTE, REMOTE_WAITING, WAITING
+from tests.bench.inside import MEMBERS, FlowSizes, Note, measure_inside, places, run_inside, tell
 from tests.bench.judging import PURE
 from tests.bench.load_program import LoadProgram, classes, load_of
-from tests.bench.results import Run, figures_of
+from tests.bench.results import figures_of
 from tests.bench.rows import Cluster as ClusterLoad
-from tests.bench.runner import FAILURES
 from tests.interop.cluster.nodes import Nodes
 from tests.interop.imq import namespace
-from tests.interop.imq.clusters import AS_SHIPPED, CLIENT, Cluster, HomeBrokers, RealBrokers, client_libraries, distribution
+from tests.interop.imq.clusters import AS_SHIPPED, CLIENT, Cluster, HomeBrokers, RealBrokers, client_libraries
 
 MODULE = "tests.bench.homes"
-PORT = 7676
 SYNCED_PORT = 7686
 SYNCED = ("imq.persist.file.sync.enabled=true",)
 """Without this a broker of Open Message Queue answers before what it has stored is on the disk."""
 SIZE = 1024
-MEMBERS = 2
-LIMIT_SECONDS = 1800.0
 
 
-@dataclass(frozen=True)
-class Sizes:
-    """Seconds of each measurement, of the same load before, and of load for each fresh cluster."""
-
-    seconds: int = 4
-    warm: int = 2
-    warm_brokers: int = 8
-
-
+Sizes = FlowSizes
 QUICK = Sizes(1, 1, 1)
 
 
-def measure(rounds: int, sizes: Sizes, on_run: Callable[[Run], None]) -> None:
-    """So many rounds in a namespace; `on_run` hears of each measurement.  Where no namespace can be made each row says so."""
-    distribution()  # while there is a network
-    classes("jakarta")
-    try:
-        way = namespace.way_in()
-    except namespace.NoNamespace as error:
-        for row in (LOCAL, LOCAL_WAITING, REMOTE, REMOTE_WAITING):
-            on_run(Run(OPENMQ, row, 0, error=f"there is no network namespace: {error}"))
-        return
-    command = [*way, sys.executable, "-m", MODULE, str(rounds), json.dumps(asdict(sizes))]
-    environment = os.environ | {namespace.INSIDE: "1"}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
-        assert process.stdout is not None
-        for line in process.stdout:
-            on_run(Run(**json.loads(line)))
+def measure(rounds: int, sizes: Sizes, on_run: Note) -> None:
+    """So many rounds in a namespace; `on_run` hears of each measurement."""
+    rows = (LOCAL, LOCAL_WAITING, REMOTE, REMOTE_WAITING)
+    measure_inside(MODULE, rows, OPENMQ, [str(rounds), json.dumps(asdict(sizes))], on_run)
 
 
 def flow(
@@ -91,12 +62,9 @@ def flow(
 
 
 class Measurement:
-    """All clusters are up at the same time, each has had some load, and they are measured in turn.
+    """All clusters are up at the same time, each has had some load, and they are measured in turn."""
 
-    A failed row is noted and passed over.
-    """
-
-    def __init__(self, folder: Path, sizes: Sizes, on_run: Callable[[Run], None]) -> None:
+    def __init__(self, folder: Path, sizes: Sizes, on_run: Note) -> None:
         self._folder = folder
         self._sizes = sizes
         self._on_run = on_run
@@ -106,11 +74,9 @@ class Measurement:
             artemis, openmq = LoadProgram(), LoadProgram(f"{classes('jakarta') / 'classes'}:{client_libraries()}")
             stack.callback(artemis.stop)
             stack.callback(openmq.stop)
-            real = RealBrokers(self._folder / OPENMQ, self._places(namespace.REAL), java=AS_SHIPPED)
-            synced = RealBrokers(
-                self._folder / OPENMQ_SYNCED, self._places(namespace.REAL, SYNCED_PORT), java=AS_SHIPPED, properties=SYNCED
-            )
-            ours = HomeBrokers(self._folder / PURE, self._places(namespace.OURS))
+            real = RealBrokers(self._folder / OPENMQ, places(namespace.REAL), java=AS_SHIPPED)
+            synced = RealBrokers(self._folder / OPENMQ_SYNCED, places(namespace.REAL, SYNCED_PORT), java=AS_SHIPPED, properties=SYNCED)
+            ours = HomeBrokers(self._folder / PURE, places(namespace.OURS))
             for cluster in (real, synced, ours):
                 stack.callback(cluster.close)
                 cluster.mend()
@@ -122,23 +88,10 @@ class Measurement:
                     measured[broker, row] = partial(homes_flow, program, cluster, last, row in WAITING)
             measured[FORWARDING, REMOTE] = lambda sizes: forwarding_flow(artemis, forwarding, sizes)
             for (broker, row), act in measured.items():
-                self._note(broker, row, -1, lambda act=act: act(warming))  # type: ignore[misc]
+                tell(self._on_run, broker, row, -1, lambda act=act: act(warming))  # type: ignore[misc]
             for turn in range(rounds):
                 for (broker, row), act in sorted(measured.items(), key=lambda each: each[0], reverse=turn % 2 == 1):
-                    self._note(broker, row, turn, lambda act=act: act(self._sizes))  # type: ignore[misc]
-
-    def _note(self, broker: str, row: str, turn: int, measure: Callable[[], Mapping[str, float]]) -> None:
-        """The warming up has the turn -1; of that only a failure is told."""
-        try:
-            run = Run(broker, row, turn, measure())
-        except FAILURES as error:
-            run = Run(broker, row, max(turn, 0), error=f"{type(error).__name__}: {error}")
-        if run.round >= 0:
-            self._on_run(run)
-
-    @staticmethod
-    def _places(prefix: str, port: int = PORT) -> list[str]:
-        return [f"{address}:{port}" for address in namespace.addresses(prefix, MEMBERS)]
+                    tell(self._on_run, broker, row, turn, lambda act=act: act(self._sizes))  # type: ignore[misc]
 
 
 def homes_flow(program: LoadProgram, cluster: Cluster, last: int, waiting: bool, sizes: Sizes) -> dict[str, float]:
@@ -155,9 +108,7 @@ def forwarding_flow(program: LoadProgram, nodes: Nodes, sizes: Sizes) -> dict[st
 
 def main(rounds: str, sizes: str) -> None:
     """What runs in the namespace."""
-    namespace.prepare(namespace.REAL, namespace.OURS, count=MEMBERS)
-    with tempfile.TemporaryDirectory(prefix="mqbroker-bench-") as folder:
-        Measurement(Path(folder), Sizes(**json.loads(sizes)), lambda run: print(json.dumps(asdict(run)), flush=True)).run(int(rounds))
+    run_inside(lambda folder, note: Measurement(folder, Sizes(**json.loads(sizes)), note).run(int(rounds)))
 
 
 if __name__ == "__main__":

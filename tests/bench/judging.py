@@ -45,3 +45,13 @@ def judged(values: Sequence[float], *, least: float | None = None, most: float |
         return Judged(values, None)
     middle = statistics.median(values)
     return Judged(values, (least is None or middle >= least) and (most is None or middle <= most))
+
+
+def target(own: Sequence[float], *, least: float | None = None, most: float | None = None, own_most: float | None = None) -> str:
+    """The cell that says what is to be reached: the figure ``own`` by itself, with the verdict, or else its ratio."""
+    if own_most is not None:
+        verdict = "" if not own else " reached" if statistics.median(own) <= own_most else " **not reached**"
+        return f"{PURE} ≤ {own_most:g}{verdict}"
+    if least is not None:
+        return f"≥ {least}"
+    return "" if most is None else f"≤ {most}"

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from tests.bench import rows
 from tests.bench.brokers import COMPILED
 from tests.bench.databases import DATABASES_NOTE, databases_table
+from tests.bench.enhanced_rows import ENHANCED_NOTE, enhanced_table
 from tests.bench.ha_rows import HA_NOTE, ha_table
 from tests.bench.homes_rows import HOMES_NOTE, homes_table
 from tests.bench.judging import PURE, Judged, figures, judged, ratios, spread
@@ -26,6 +27,17 @@ SPARK_NOTE = (
     "that reads what is in a queue, with a reader of its own; a sink is a batch. Memory is the greatest that was seen of the broker, of "
     "one Python worker, and of the virtual machine."
 )
+
+
+SECTIONS: Sequence[tuple[str, str, Callable[[Sequence[Run]], list[str]]]] = (
+    ("High availability", HA_NOTE, ha_table),
+    ("Home brokers", HOMES_NOTE, homes_table),
+    ("Enhanced clusters", ENHANCED_NOTE, enhanced_table),
+    ("A database", DATABASES_NOTE, databases_table),
+    ("Exactly once", ONCE_NOTE, once_table),
+    ("Spark", SPARK_NOTE, spark_table),
+)
+"""Title, note, and table, which is empty where nothing was measured."""
 
 
 @dataclass(frozen=True)
@@ -177,26 +189,9 @@ def render(results: Results, pictures: Sequence[str] = ()) -> str:
     parts.append(["### Start, memory, a million messages"] if amount_table(runs) else [])
     parts.append(amount_table(runs))
     parts.append(ten_million_lines(runs))
-    about_pairs = ha_table(runs)
-    parts.append(["### High availability"] if about_pairs else [])
-    parts.append([HA_NOTE] if about_pairs else [])
-    parts.append(about_pairs)
-    about_homes = homes_table(runs)
-    parts.append(["### Home brokers"] if about_homes else [])
-    parts.append([HOMES_NOTE] if about_homes else [])
-    parts.append(about_homes)
-    about_databases = databases_table(runs)
-    parts.append(["### A database"] if about_databases else [])
-    parts.append([DATABASES_NOTE] if about_databases else [])
-    parts.append(about_databases)
-    about_once = once_table(runs)
-    parts.append(["### Exactly once"] if about_once else [])
-    parts.append([ONCE_NOTE] if about_once else [])
-    parts.append(about_once)
-    about_spark = spark_table(runs)
-    parts.append(["### Spark"] if about_spark else [])
-    parts.append([SPARK_NOTE] if about_spark else [])
-    parts.append(about_spark)
+    for title, note, table in SECTIONS:
+        lines = table(runs)
+        parts += [[f"### {title}"], [note], lines] if lines else []
     errors = error_lines(runs)
     parts.append([f"### Failed runs ({len(errors)})", "", *errors] if errors else [])
     return "\n\n".join("\n".join(part) for part in parts if part)

@@ -44,7 +44,7 @@ def test_artemis_gets_the_database_and_the_driver(monkeypatch: pytest.MonkeyPatc
     driver = tmp_path / "driver.jar"
     driver.write_text("")
     monkeypatch.setattr(databases, "ArtemisBroker", Made)
-    monkeypatch.setattr(databases, "maven_artifact", lambda *names: driver)
+    monkeypatch.setattr(databases, "postgresql_driver", lambda: driver)
     databases.new_peer(ARTEMIS, tmp_path / "a", "jdbc:postgresql://h:1/d?user=tests")
     text = (tmp_path / "a" / "etc" / "broker.xml").read_text()
     assert "<jdbc-connection-url>jdbc:postgresql://h:1/d?user=tests</jdbc-connection-url><jdbc-driver-class-name>" in text

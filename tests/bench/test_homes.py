@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-
-from tests.bench import homes
-from tests.bench.homes import QUICK
-from tests.bench.homes_rows import FORWARDING, LOCAL, LOCAL_WAITING, OPENMQ, OPENMQ_SYNCED, REMOTE, REMOTE_WAITING, homes_table
+from tests.bench.homes_rows import FORWARDING, LOCAL, LOCAL_WAITING, OPENMQ, OPENMQ_SYNCED, REMOTE, homes_table
 from tests.bench.report import render
 from tests.bench.results import Results, Run
-from tests.interop.imq import namespace
 
-ROWS = (LOCAL, LOCAL_WAITING, REMOTE, REMOTE_WAITING)
 SETTINGS = {"rounds": 0, "seconds": 0, "warm_load": 0, "warm_broker": 0}
 
 
@@ -35,15 +29,3 @@ def test_the_page_has_the_table_when_something_was_measured() -> None:
     text = render(Results("m", "c", SETTINGS, [Run("mqbroker", LOCAL, 0, {"per_second": 1.0})]))
     assert "### Home brokers" in text
     assert "Home brokers" not in render(Results("m", "c", SETTINGS, []))
-
-
-def test_without_a_namespace_each_row_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refused() -> list[str]:
-        raise namespace.NoNamespace("not allowed")
-
-    monkeypatch.setattr(homes, "distribution", lambda: None)
-    monkeypatch.setattr(homes, "classes", lambda generation: None)
-    monkeypatch.setattr(namespace, "way_in", refused)
-    runs: list[Run] = []
-    homes.measure(1, QUICK, runs.append)
-    assert [(run.row, run.error) for run in runs] == [(row, "there is no network namespace: not allowed") for row in ROWS]

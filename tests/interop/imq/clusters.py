@@ -193,6 +193,10 @@ class HomeBrokers(Cluster):
         folder.mkdir(exist_ok=True)
         return Broker([sys.executable, "-m", "mqbroker.cli", "imq", "brokerd", *self._options(number)], folder)
 
+    def written(self, number: int) -> str:
+        """The log of a broker since its start."""
+        return (self.folder / f"log{number}" / "output.log").read_text("utf-8", "replace")
+
     def url(self, number: int) -> str:
         return f"tcp://{self.places[number]}?reconnectAttempts=0&useTopologyForLoadBalancing=false"
 
