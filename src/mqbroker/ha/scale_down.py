@@ -322,7 +322,7 @@ class ScaleDown:
             try:
                 if branch.xid not in known:
                     await move_branch(target, session, branch, self._settings.min_large_message_size)
-            except XAError as error:
+            except (XAError, MQError) as error:
                 if not target.usable:
                     raise NotConnectedError(str(error)) from error
                 log.warn("XA branch {xid} cannot be moved: {error}", xid=xid_text(branch.xid), error=str(error))

@@ -85,14 +85,17 @@ class Target:
         session.open_encoded_sends()
         return session
 
-    async def make_queue(self, definition: QueueDefinition) -> None:
-        """Make the queue if there is none of its name.  Raises IllegalStateError when it exists with another address or routing type."""
+    async def make_queue(self, definition: QueueDefinition) -> bool:
+        """Make the queue if there is none of its name.  Returns whether it takes messages: one that is disabled drops them.
+
+        Raises IllegalStateError when it exists with another address or routing type.
+        """
         session = self.session
         found = await session.queue_query(definition.name)
         if not found.exists:
             try:
                 await session.create_queue(queue_configuration(definition))
-                return
+                return True
             except QueueExistsError:
                 # A client of the target was quicker, and its queue may be the same.
                 found = await session.queue_query(definition.name)
@@ -102,10 +105,15 @@ class Target:
             raise IllegalStateError(
                 f"its queue {definition.name} is another one: on address {found.address}, with routing type {found.routing_type}"
             )
+        return found.enabled is not False
 
     async def queue_id(self, definition: QueueDefinition) -> int:
-        """The number of the queue of this name at the target, made if there is none.  Raises IllegalStateError as :meth:`make_queue`."""
-        await self.make_queue(definition)
+        """The number of the queue of this name at the target, made if there is none.
+
+        Raises IllegalStateError as :meth:`make_queue`, and for a queue that would drop messages.
+        """
+        if not await self.make_queue(definition):
+            raise IllegalStateError(f"its queue {definition.name} is disabled, and takes no messages")
         number = await (await self._managed()).attribute(f"queue.{definition.name}", "ID")
         if isinstance(number, bool) or not isinstance(number, int):
             raise IllegalStateError(f"it gives {number!r} as the number of its queue {definition.name}")

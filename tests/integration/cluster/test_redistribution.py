@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.integration.cluster.nodes import ClusterCase
+from tests.integration.cluster.nodes import ANYCAST, MULTICAST, ClusterCase
 
 AT_ONCE = {"#": {"redistribution_delay": 0}}
 
@@ -22,6 +22,18 @@ class RedistributionTests(ClusterCase):
         consumer = await self.consumer(two, "q")
         self.assertEqual(await self.receive(consumer, 20), texts)
         await self.until(lambda: not one.count("q") and not one.waiting_for(two), "nothing is left behind")
+
+    async def test_they_come_to_a_consumer_of_a_disabled_queue_once(self) -> None:
+        one, two = await self.cluster(2, address_settings=AT_ONCE)
+        queues = {"q": ("q", ANYCAST), "sub": ("topic", MULTICAST)}
+        for name, (address, routing_type) in queues.items():
+            for node in (one, two):
+                await self.queue(await self.session(node), name, address, routing_type)
+            await self.until(lambda name=name: one.knows(two, name), "the queue is known")  # type: ignore[misc]
+            await self.send(one, address, ["a", "b"], routing_type)
+            two.broker.messaging.administration.update_queue(two.broker.messaging.core.queues[name], enabled=False)
+            self.assertEqual(await self.receive(await self.consumer(two, name), 2), ["a", "b"])
+            self.assertEqual(one.broker.messaging.core.queues[name].messages_added, 2, "nothing has come back")
 
     async def test_without_a_delay_setting_they_stay(self) -> None:
         one, two = await self.cluster(2)

@@ -160,7 +160,50 @@ class QuickerTests(SynchronousTestCase):
         self.assertEqual((pair.arrived("late"), pair.a.queue("late").message_count), ([], 1))
 
 
+class DisabledQueueTests(SynchronousTestCase):
+    """A queue of the target that takes no messages: it would answer for each as if it had it."""
+
+    def test_its_messages_stay(self) -> None:
+        pair = Leaving()
+        pair.b.messaging.administration.update_queue(pair.b.queue("q"), enabled=False)
+        pair.sender.create_queue("other")
+        pair.publish(b"1", b"2")
+        pair.sender.publish(b"3", address="other")
+        pair.find()
+        with capturedLogs() as events:
+            pair.run()
+        self.assertEqual((pair.waiting(), pair.arrived(), pair.arrived("other")), ([b"1", b"2"], [], [b"3"]))
+        reasons = [(event["queue"], event["reason"]) for event in events if "stays here" in event["log_format"]]
+        self.assertEqual(reasons, [("q", "its queue q is disabled, and takes no messages")])
+
+    def test_one_that_is_disabled_here_is_made_and_gets_them(self) -> None:
+        pair = Leaving()
+        pair.sender.create_queue("off")
+        pair.sender.publish(b"1", address="off")
+        pair.a.messaging.administration.update_queue(pair.a.queue("off"), enabled=False)
+        pair.find()
+        pair.run()
+        self.assertEqual((pair.arrived("off"), pair.a.queue("off").message_count), ([b"1"], 0))
+
+
 class BranchTests(SynchronousTestCase):
+    def test_one_whose_queue_is_another_one_at_the_target_stays_and_the_others_move(self) -> None:
+        pair = Leaving()
+        pair.sender.create_queue("late")
+        pair.receiver.create_queue("late", "elsewhere")
+        manager = pair.a.session(xa=True)
+        for number, address in enumerate(("late", "q")):
+            xid = Xid(1, b"branch", b"global %d" % number)
+            manager.call(XaStart(xid))
+            manager.publish(b"1", address=address)
+            for request in (XaEnd(xid), XaPrepare(xid)):
+                manager.call(request)
+        pair.find()
+        pair.run()
+        left, moved = (each.messaging.branches.prepared() for each in (pair.a, pair.b))
+        self.assertEqual(([each.xid.global_transaction_id for each in left], len(moved)), ([b"global 0"], 1))
+        self.assertTrue(pair.leaving.complete)
+
     def test_a_link_that_ends_with_a_branch_is_tried_again(self) -> None:
         pair = Leaving()
         pair.publish(b"1")

@@ -38,6 +38,8 @@ OWN_METRICS = "metrics are those of broker.xml"
 PAGES = "the broker pages messages to its disk instead of refusing them; see global-max-size in broker.xml"
 PREPARED = "prepared branches wait for their manager, as transaction-timeout of broker.xml says"
 NOT_SPOKEN = "its protocol is not spoken"
+NOT_KEPT = "they are not kept at all"
+OWN_FLOW_LIMIT = "shared subscribers have the consumerFlowLimit of their destination"
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +183,7 @@ CLUSTER: Sequence[ImqProperty] = (
         honoured("imq.cluster.monitor.threshold", kinds.integer(1, kinds.INT_MAX), "A suspect that has left out so many is taken over."),
         "3",
     ),
-    _family("imq.cluster.reaptime", "How long finished transactions are kept, s.", "they are not kept at all"),
+    _family("imq.cluster.reaptime", "How long finished transactions are kept, s.", NOT_KEPT),
     _each(honoured("imq.cluster.takeover.delay.interval", kinds.NOT_NEGATIVE, "A pause before a takeover, s."), "0"),
     _family("imq.cluster.maxTakeoverSession*", "Sessions that are remembered.", "the database knows all of them"),
 )
@@ -252,6 +254,10 @@ DESTINATIONS: Sequence[ImqProperty] = (
             (),
         )
     ),
+    *(
+        _family(f"imq.{begin}create.topic.sharedConsumerFlowLimit", "Messages under way to a shared subscriber.", OWN_FLOW_LIMIT)
+        for begin in ("auto", "admin")
+    ),
     _shared(honoured("imq.autocreate.destination.maxNumMsgs", _COUNT, "Most messages of such a destination; -1 no limit."), "-1"),
     _shared(honoured("imq.autocreate.destination.maxTotalMsgBytes", _SIZE, "Most bytes of it; -1 no limit."), "-1"),
     _shared(
@@ -315,6 +321,10 @@ OTHERS: Sequence[ImqProperty] = (
     _family("imq.metrics.*", "Metrics.", OWN_METRICS),
     _each(warned("imq.transaction.autorollback", kinds.BOOLEAN, "Roll prepared branches back at the start.", PREPARED)),
     _family("imq.transaction.*", "Transactions.", PREPARED),
+    _family("imq.txn.*", "How long finished transactions are kept.", NOT_KEPT),
+    _family("imq.audit.*", "The audit log.", "it is the part mqbroker.audit of the log, and is always written"),
+    _family("imq.jmx.*", "JMX.", "there is no JMX: management messages and the commands have the same"),
+    _family("imq.broker.adminDefinedRoles.*", "Roles for monitoring.", OWN_METRICS),
     _family("imq.memory.*", "Memory.", PAGES),
     _family("imq.*.threshold", "Memory.", PAGES),
     _family("imq.*.count", "Memory.", PAGES),

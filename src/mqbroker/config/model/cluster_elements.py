@@ -365,7 +365,7 @@ PAIRING: tuple[Item | Block, ...] = (
     ),
     warned(
         "vote-retries",
-        kinds.integer(0, kinds.INT_MAX),
+        kinds.COUNT_OR_NONE,
         "How often the voters are asked.",
         "a broker asks until it has a proof or hears that another one goes on",
         unless=(12,),

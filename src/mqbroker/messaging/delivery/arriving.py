@@ -176,7 +176,9 @@ def take_arrival(
         if number in acknowledged:
             arrival.acknowledged.append(queue)
             continue
-        open_for_it = definition.enabled and (queue.consumer_count or not definition.purge_on_no_consumers)
+        # A disabled queue takes nothing that is sent here; the other broker has accepted the message for it, and keeps it no longer.
+        takes_it = definition.enabled or not definition.temporary
+        open_for_it = takes_it and (queue.consumer_count or not definition.purge_on_no_consumers)
         if open_for_it and routing_type in (None, definition.routing_type):
             arrival.bindings.append(queue)
         elif open_for_it:

@@ -28,7 +28,8 @@ def _ha_policy(control: ServerResource) -> str:
     if shared is not None:
         return "Shared Store Backup" if shared.backup else "Shared Store Primary"
     if copied is not None:
-        return "Replication Backup w/quorum voting" if copied.backup else "Replication Primary w/quorum voting"
+        role, proof = "Backup" if copied.backup else "Primary", "quorum voting" if copied.manager is None else "lock manager"
+        return f"Replication {role} w/{proof}"
     return "Primary Only"
 
 

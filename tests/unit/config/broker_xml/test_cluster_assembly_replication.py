@@ -73,8 +73,9 @@ class ReplicationTests(ConfigurationTestCase):
 
     def test_what_has_no_effect_is_named(self) -> None:
         for role in ("primary", "backup"):
-            loaded = self.load(policy(f"<{role}><vote-retries>3</vote-retries></{role}>"))
-            self.assertIn("<vote-retries> (3) has no effect: a broker asks until it has a proof", str(loaded.warnings[0]))
+            for retries in ("3", "-1"):
+                loaded = self.load(policy(f"<{role}><vote-retries>{retries}</vote-retries></{role}>"))
+                self.assertIn(f"<vote-retries> ({retries}) has no effect: a broker asks until it has a proof", str(loaded.warnings[0]))
             self.assertEqual(self.load(policy(f"<{role}><vote-retries>12</vote-retries></{role}>")).warnings, [])
 
     def test_old_names(self) -> None:

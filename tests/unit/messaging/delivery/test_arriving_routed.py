@@ -28,6 +28,14 @@ class ArrivalTests(TwoNodes):
         self.assertNotIn("_AMQ_BRIDGE_DUP", next(iter(self.far.references)).message.properties)
         self.assertEqual([entry[1] for entry in self.b.store.entries("duplicate")], [f"{BRIDGE_CACHE}q"])
 
+    def test_a_disabled_queue_takes_what_another_broker_has_accepted_for_it(self) -> None:
+        self.learned(consumers=1)
+        self.b.messaging.administration.update_queue(self.far, enabled=False)
+        self.send(b"1")
+        self.b.send(b"2")
+        self.link.pump()
+        self.assertEqual(texts(self.far), [b"1"])
+
     def test_success_is_told_once_the_first_one_is_durable(self) -> None:
         self.learned(consumers=1)
         self.b.store.held = True

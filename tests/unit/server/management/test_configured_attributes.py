@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import json
 
-from mqbroker.config.model.cluster import ColocatedConfiguration, ReplicationConfiguration, SharedStoreConfiguration
+from mqbroker.config.model.cluster import (
+    ColocatedConfiguration,
+    LockManagerConfiguration,
+    ReplicationConfiguration,
+    SharedStoreConfiguration,
+)
 from mqbroker.server.cluster_port import ColocatedFigures, CopyFigures, HostedFigures
 from mqclient.urls import TransportUri
 from tests.unit.cluster.support import KnownOthers
@@ -29,6 +34,8 @@ class ConfiguredTests(ManagementCase):
         for copied, name in (
             (ReplicationConfiguration(False), "Replication Primary w/quorum voting"),
             (ReplicationConfiguration(True), "Replication Backup w/quorum voting"),
+            (ReplicationConfiguration(False, manager=LockManagerConfiguration()), "Replication Primary w/lock manager"),
+            (ReplicationConfiguration(True, manager=LockManagerConfiguration()), "Replication Backup w/lock manager"),
         ):
             self.world.configuration.replication = copied
             self.assertEqual((self.call("broker", "getHAPolicy"), self.call("broker", "isSharedStore")), (name, False))

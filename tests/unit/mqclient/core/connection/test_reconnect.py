@@ -336,6 +336,30 @@ class CandidateTests(SynchronousTestCase):
         self.assertEqual(self.candidates(exactly_once=True), ["a", "b", "c"])
 
 
+class NamedConnectorTests(SynchronousTestCase):
+    """A client whose connectors have the names of the brokers' own ones (Artemis manual, "Use client connectors to fail over")."""
+
+    def test_they_stand_for_the_announced_ones_to_the_backup_and_back(self) -> None:
+        def connector(name: str, port: str, *options: tuple[str, str]) -> TransportConfiguration:
+            return TransportConfiguration(name, "netty", (("host", "localhost"), ("port", port), *options))
+
+        announced = [connector("node-0", "1"), connector("node-1", "2")]
+        own = [connector("node-0", "1", ("sslEnabled", "true")), connector("node-1", "2", ("sslEnabled", "true"))]
+        attempts = Attempts(LocatorSettings(ha=True, reconnect_attempts=-1), lambda: own, lambda: own, Topology())
+
+        def lose(active: int) -> list[TransportConfiguration]:
+            primary, backup = announced[active], announced[1 - active]
+            attempts.begins()
+            attempts.topology_received(ClusterTopologyV4(False, NODE_ID, 1, primary=primary, backup=backup, last=True), own[active])
+            attempts.succeeded(own[active])
+            attempts.settled()
+            attempts.begin_reconnect()
+            return attempts.candidates()
+
+        self.assertEqual(lose(0), [own[0], own[1], announced[1]])
+        self.assertEqual(lose(1), [own[1], own[0], announced[0]])
+
+
 class NodeTests(SynchronousTestCase):
     """The node that a client asks for at each place, when its own one has been taken over."""
 
