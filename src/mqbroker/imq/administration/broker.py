@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from mqbroker.config.imq.instance import ImqInstance, read_imq_properties
-from mqbroker.config.imq.made import auto_created_settings
 from mqbroker.config.imq.members import MASTER, Members, find_members
 from mqbroker.config.imq.places import parse_place
 from mqbroker.config.imq.table import UPDATED_NAMES
@@ -107,8 +106,7 @@ class ImqBroker(ServerResource):
         self._pending = Pending()
         self._stopping: Any = None
         """The timer of a shutdown that was put off."""
-        automatic = auto_created_settings(parts.instance.checked)
-        self.destinations = Destinations(server, automatic, self._home.consumer_flow_limit, self._held)
+        self.destinations = Destinations(server, self._home.consumer_flow_limit, self._held)
 
     def _held(self, queue: Queue) -> int:
         actions = self._parts.actions()
