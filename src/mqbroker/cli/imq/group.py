@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from mqbroker.cli.imq.instances import version_option
 from mqbroker.cli.lazy import LazyGroup
 from mqbroker.cli.status import FAILED, CommandError
 
@@ -150,4 +151,6 @@ imq = ImqGroup(
         "changemaster": (f"{_GROUP}:changemaster_group", "Let another broker keep the change record."),
         "dbmgr": ("mqbroker.cli.imq.dbmgr_group:dbmgr", "Manage the databases of brokers, in the words of imqdbmgr."),
     },
+    params=[version_option()],
+    context_settings={"help_option_names": ["-h", "--help", "-help", "-H"]},
 )
