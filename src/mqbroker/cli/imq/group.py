@@ -83,9 +83,12 @@ destroy_group = _group(
 )
 purge_group = _group(
     "purge",
-    "Remove all messages of a destination.",
+    "Remove all messages of a destination or a durable subscription.",
     "purge dst -t q -n orders",
-    {"dst": (f"{_DESTINATIONS}:purge_destination", "Remove the messages that this broker keeps.")},
+    {
+        "dst": (f"{_DESTINATIONS}:purge_destination", "Remove the messages that this broker keeps."),
+        "dur": (f"{_DURABLES}:purge_durable", "Remove those that it keeps for a durable subscription."),
+    },
 )
 quiesce_group = _group(
     "quiesce",
@@ -141,7 +144,7 @@ imq = ImqGroup(
         "update": (f"{_GROUP}:update_group", "Change attributes of a broker or a destination."),
         "create": (f"{_GROUP}:create_group", "Create a destination."),
         "destroy": (f"{_GROUP}:destroy_group", "Destroy a destination or a durable subscription."),
-        "purge": (f"{_GROUP}:purge_group", "Remove all messages of a destination."),
+        "purge": (f"{_GROUP}:purge_group", "Remove all messages of a destination or a durable subscription."),
         "quiesce": (f"{_GROUP}:quiesce_group", "Let a broker take no new clients."),
         "unquiesce": (f"{_GROUP}:unquiesce_group", "Let a broker take new clients again."),
         "shutdown": (f"{_GROUP}:shutdown_group", "Stop a broker."),

@@ -14,7 +14,7 @@ from mqbroker.config.imq.table import UPDATED_NAMES
 from mqbroker.config.imq.written import with_property
 from mqbroker.config.problems import Findings
 from mqbroker.imq.administration.destinations import Destinations
-from mqbroker.imq.administration.durables import destroy_durable, durable_rows
+from mqbroker.imq.administration.durables import destroy_durable, durable_rows, purge_durable
 from mqbroker.imq.administration.pending import Pending
 from mqbroker.imq.administration.quiescence import has_clients, has_transient_messages
 from mqbroker.imq.administration.views import BROKER_DOWN, broker_groups, cluster_rows, enhanced_row, origin_rows
@@ -298,5 +298,6 @@ ImqBroker.OPERATIONS = {
     "destroyDestination": Operation(lambda control, *parameters: control.destinations.destroy(*parameters), 2),
     "purgeDestination": Operation(lambda control, *parameters: control.destinations.purge(*parameters), 2),
     "listDurables": Operation(lambda control, topic=None: json.dumps(durable_rows(control.server.messaging, topic)), 0, 1),
+    "purgeDurable": Operation(lambda control, *parameters: purge_durable(control.server, *parameters), 1, 2),
     "destroyDurable": Operation(lambda control, *parameters: destroy_durable(control.server.messaging, *parameters), 1, 2),
 }
