@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 
-from mqbroker.config.model.address_settings import AddressSettings
+from mqbroker.config.model.address_settings import ANYCAST, MULTICAST, AddressSettings, PartialSettings
 from mqbroker.config.model.matching import AddressSettingsRepository, Wildcards
 from mqbroker.messaging.event import Event
 from mqbroker.messaging.message.memory import MEMORY_PER_REFERENCE, AddressMemory, GlobalMemory
@@ -97,6 +97,8 @@ class MessagingOptions:
     internal_naming_prefix: str = "$.artemis.internal."
     management_address: str = "activemq.management"
     management_notification_address: str = "activemq.notifications"
+    automatic_settings: Mapping[int, PartialSettings] = field(default_factory=dict)
+    """What holds for addresses that are created because somebody uses them, by routing type."""
 
 
 class MessagingCore:
@@ -160,13 +162,34 @@ class MessagingCore:
         self.elsewhere = elsewhere
 
     def settings_of(self, name: str, temporary: bool = False) -> AddressSettings:
-        """The settings that hold for an address of this name."""
+        """The settings that hold for an address of this name; where there is one that was created because somebody used it, as such."""
+        address = self.addresses.get(name) if self.options.automatic_settings else None
+        types = address.routing_types if address is not None and self.is_automatic(address) else ()
+        return self.settings_by_use(name, temporary, types)
+
+    def settings_by_use(self, name: str, temporary: bool, types: Collection[int]) -> AddressSettings:
+        """The settings that an address of this name has when somebody's use creates it with these routing types; none: another one."""
         options = self.options
         if temporary and options.temporary_queue_namespace:
             name = f"{options.temporary_queue_namespace}.{name}"
         elif options.uuid_namespace and _UUID.fullmatch(name):
             name = f"{options.uuid_namespace}.{name}"
-        return self.settings.lookup(name)
+        kind = ANYCAST if ANYCAST in types else MULTICAST
+        return self.settings.lookup(name, options.automatic_settings.get(kind) if types else None)
+
+    def is_automatic(self, address: Address) -> bool:
+        """Was the address created because somebody used it?  The queue of the same name decides, where there is one."""
+        own = self.queues.get(address.name)
+        if own is not None and own.address is address:
+            return own.definition.auto_created and not own.definition.temporary
+        return address.auto_created and not address.temporary
+
+    def refresh_settings(self, address: Address) -> None:
+        """The address is another one than before by its routing types, or by who has created it."""
+        settings = self.settings_of(address.name, address.temporary)
+        if settings is not address.settings:
+            address.settings = settings
+            address.memory.apply(settings)
 
     def apply_settings(self) -> None:
         """The settings repository has changed: every address lives by its new settings from now on."""

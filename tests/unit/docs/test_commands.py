@@ -35,7 +35,7 @@ def resolve(words: list[str]) -> tuple[click.Command, click.Context, list[str]]:
         found = command.get_command(context, words[0])
         if found is None:
             raise click.UsageError(f"there is no command {words[0]}")
-        command, context, words = found, click.Context(found, info_name=words[0], parent=context), words[1:]
+        command, context, words = found, click.Context(found, info_name=words[0], parent=context, **found.context_settings), words[1:]
     return command, context, words
 
 

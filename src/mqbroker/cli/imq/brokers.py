@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import click
@@ -36,21 +36,27 @@ def _places(rows: Sequence[Mapping[str, Any]]) -> str:
     return table(("Address", "State"), [(row["address"], row["state"]) for row in rows], gap=3, centred=True)
 
 
-def _members(rows: Sequence[Mapping[str, Any]]) -> str:
-    """The members of an enhanced cluster."""
-    titles = ("Broker ID", "Address", "State", "Msgs in store", "performing takeover", "status timestamp")
-    cells = [
-        (
-            row["brokerID"],
-            row["address"],
-            row["state"],
-            row["messages"],
-            row["takeoverBrokerID"],
-            shown_age(row["statusAgeMs"]),
-        )
-        for row in rows
-    ]
-    return table(titles, cells, [("", 1), ("", 1), ("", 1), ("", 1), ("ID of broker", 1), ("Time since last", 1)], gap=3, centred=True)
+_MEMBER: Sequence[tuple[str, str, Callable[[Mapping[str, Any]], str]]] = (
+    ("", "Broker ID", lambda row: row["brokerID"]),
+    ("", "Address", lambda row: row["address"]),
+    ("", "State", lambda row: row["state"]),
+    ("", "Msgs in store", lambda row: _known(row["messages"])),
+    ("ID of broker", "performing takeover", lambda row: row["takeoverBrokerID"]),
+    ("Time since last", "status timestamp", lambda row: _known(row["statusAgeMs"], shown_age)),
+)
+"""The columns of a member of an enhanced cluster: a title in two lines, and the value."""
+_TAKER = _MEMBER[4]
+
+
+def _members(rows: Sequence[Mapping[str, Any]], columns: Sequence[tuple[str, str, Callable[[Mapping[str, Any]], str]]] = _MEMBER) -> str:
+    above, titles, values = zip(*columns, strict=True)
+    cells = [[value(row) for value in values] for row in rows]
+    return table(titles, cells, [(title, 1) for title in above], gap=3, centred=True)
+
+
+def _known(value: int | None, shown: Callable[[int], str] = str) -> str:
+    """Nothing while the database does not say it."""
+    return "" if value is None else shown(value)
 
 
 def shown_age(ms: int) -> str:
@@ -67,14 +73,21 @@ def shown_age(ms: int) -> str:
 @target_options
 def take_over(target: Target, member: str) -> None:
     """Let a broker of an enhanced cluster take over the messages and clients of another one, which should have stopped."""
-    target.open("Performing takeover of the broker where:", table(("Broker ID",), [(member,)]), _ON_BROKER)
-    found = target.run("Performing takeover failed.", "listBrokers")
-    rows = [row for row in found["brokers"] if row.get("brokerID") == member]
-    if rows:
-        target.tell(_members(rows))
-    if target.confirmed("Are you sure you want to perform a takeover of this broker?", "The takeover was not performed."):
-        target.run("Performing takeover failed.", "takeOver", member)
-        target.tell("Successfully performed takeover of the broker.")
+    failed = "Performing takeover failed."
+    target.open("Taking over another broker where:", "The broker performing the takeover:")
+    found = target.run(failed, "listBrokers")
+    if not found["clusterIsHighlyAvailable"]:
+        raise CommandError(f"The broker does not support takeover operation.\n\n{failed}")
+    rows = [row for row in found["brokers"] if row["brokerID"] == member]
+    if not rows:
+        raise CommandError(f"Cannot find broker with ID '{member}' in the cluster.\n\n{failed}")
+    target.tell("The broker whose store will be taken over:")
+    target.tell()
+    target.tell(_members(rows, [column for column in _MEMBER if column is not _TAKER]))
+    target.tell()
+    if target.confirmed("Are you sure you want to takeover the broker?", "The broker specified was not taken over."):
+        target.run(failed, "takeOver", member)
+        target.tell("Successfully performed broker takeover.")
 
 
 @click.command(epilog="Example: mqbroker imq query bkr --origin")
@@ -171,7 +184,7 @@ def change_master(target: Target, attributes: tuple[str, ...]) -> None:
     """Let another broker keep the change record.  Sent to the present master."""
     values = parse_attributes(attributes)
     target.open("Changing cluster master broker to:", listed(values), _ON_BROKER)
-    question = "Are you sure you want to change the cluster master broker?"
-    if target.confirmed(question, "The cluster master broker was not changed."):
+    question = "Are you sure you want to change the cluster master broker ?"
+    if target.confirmed(question, "Cluster master broker is not changed."):
         target.run("Changing cluster master broker failed.", "changeMaster", json.dumps(values))
         target.tell("Successfully changed cluster master broker.")

@@ -17,7 +17,15 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 import click
 
-from mqbroker.cli.imq.brokerd import DEFAULT_NAME, definitions_of, installation_of, instance_folder
+from mqbroker.cli.imq.instances import (
+    DEFAULT_NAME,
+    definitions_of,
+    installation_of,
+    instance_folder,
+    passfile_properties,
+    read_broker_xml,
+    read_bytes,
+)
 from mqbroker.cli.options import together, without_effect
 from mqbroker.cli.status import CommandError
 
@@ -30,7 +38,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 _OPTIONS = together(
-    without_effect("-s", values=("-javahome", "-jrehome")),
+    without_effect("-s", "-verbose", values=("-javahome", "-jrehome")),
     click.option("-p", "password", help="Password of the database, in the place of the property's."),
     click.option("-u", "user", help="User of the database, in the place of the property's."),
     click.option("-passfile", "passfile", type=click.Path(path_type=Path), help="File with passwords: imq.passfile.name."),
@@ -54,6 +62,16 @@ class DatabaseTarget:
     password: str | None
 
     @property
+    def folder(self) -> Path:
+        """That of the instance."""
+        return instance_folder(self.varhome, self.name)
+
+    @property
+    def defined(self) -> dict[str, str]:
+        """The properties of ``-D``."""
+        return definitions_of(self.definitions)
+
+    @property
     def holder(self) -> str:
         """Who this is, for a lock."""
         return f"{self.name}:{socket.gethostname()}:imqdbmgr"
@@ -65,39 +83,49 @@ class DatabaseTarget:
         from mqbroker.config.imq.passwords import Passwords
         from mqbroker.config.problems import Findings
 
-        def read_file(path: str) -> bytes:
-            return Path(path).read_bytes()
-
-        options = dict(properties)
-        if self.passfile is not None:
-            path = self.passfile.absolute()
-            options |= {"imq.passfile.enabled": "true", "imq.passfile.dirpath": str(path.parent), "imq.passfile.name": path.name}
-        folder = str(instance_folder(self.varhome, self.name))
-        start = ImqStart(definitions_of(self.definitions), options, installation_of(self.libhome), environment=os.environ)
+        options = dict(properties) | passfile_properties(self.passfile)
+        folder = str(self.folder)
+        start = ImqStart(self.defined, options, installation_of(self.libhome), environment=os.environ)
         findings = Findings()
-        checked = read_imq_properties(folder, start, read_file, findings)
-        passwords = Passwords(checked, posixpath.join(folder, "etc"), read_file, findings)
-        found = None if findings.errors else find_databases(checked, folder, passwords, findings, self.user, self.password)
+        checked = read_imq_properties(folder, start, read_bytes, findings)
+        passwords = Passwords(checked, posixpath.join(folder, "etc"), read_bytes, findings)
+        found = None
+        if not findings.errors:
+            found = find_databases(checked, folder, passwords, findings, self._written_store, self.user, self.password)
         if found is None or findings.errors:
             raise CommandError("\n".join(map(str, findings.errors)))
         return found
 
+    def _written_store(self) -> DatabaseStoreConfiguration | None:
+        configuration = read_broker_xml(self.folder, self.defined)
+        return None if configuration is None else configuration.database_store
+
     @contextmanager
     def connected(self, configuration: DatabaseStoreConfiguration) -> Iterator[tuple[Database, Connection]]:
-        """The database and a connection to it; errors of both end the command with their text."""
-        from mqbroker.process.databases import make_database
-        from mqbroker.process.mounts import read_mounts
-        from mqbroker.storage.sql.database import DatabaseAwayError, DatabaseError
+        """As :func:`connected`, with a file of SQLite relative to the instance."""
+        with connected(configuration, self.folder) as found:
+            yield found
 
+
+@contextmanager
+def connected(configuration: DatabaseStoreConfiguration, folder: Path) -> Iterator[tuple[Database, Connection]]:
+    """The database and a connection to it; errors of both end the command with their text.
+
+    A file of SQLite may be relative to ``folder``.
+    """
+    from mqbroker.process.databases import make_database
+    from mqbroker.process.mounts import read_mounts
+    from mqbroker.storage.sql.database import DatabaseAwayError, DatabaseError
+
+    try:
+        database = make_database(configuration, folder, read_mounts())
+        connection = database.connect()
         try:
-            database = make_database(configuration, Path.cwd(), read_mounts())
-            connection = database.connect()
-            try:
-                yield database, connection
-            finally:
-                connection.close()
-        except (DatabaseAwayError, DatabaseError, ValueError) as error:
-            raise CommandError(str(error)) from error
+            yield database, connection
+        finally:
+            connection.close()
+    except (DatabaseAwayError, DatabaseError, ValueError) as error:
+        raise CommandError(str(error)) from error
 
 
 def database_options(command: Callable[Concatenate[DatabaseTarget, P], R]) -> Callable[..., R]:

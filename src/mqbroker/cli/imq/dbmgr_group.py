@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from mqbroker.cli.imq.instances import version_option
 from mqbroker.cli.lazy import LazyGroup, inside
 
 _RECORD = "mqbroker.cli.imq.dbmgr_record"
@@ -20,6 +21,7 @@ create = _group(
     "Make tables.",
     {
         "tbl": (f"{_TABLES}:create_tables", "Make the tables of brokers."),
+        "all": (f"{_TABLES}:create_tables", "The same, as imqdbmgr says it; the database of PostgreSQL has to be there."),
         "sharecc_tbl": (f"{_RECORD}:create_record", "Make the table of the change record of peers."),
     },
 )
@@ -86,4 +88,5 @@ dbmgr = LazyGroup(
         "query": (f"{_TABLES}:query", "Show the tables and the brokers of enhanced clusters."),
         **inside(remove),
     },
+    params=[version_option()],
 )

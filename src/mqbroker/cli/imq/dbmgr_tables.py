@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mqbroker.cli.imq.dbmgr import DatabaseTarget, database_options
+from mqbroker.cli.imq.instances import stopped
 from mqbroker.cli.imq.tables import properties, table
 from mqbroker.cli.status import CommandError
 
@@ -32,8 +33,9 @@ _LOOK_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class _Store:
-    """The database of the messages of an instance, as its properties name it."""
+    """The database of the messages of an instance, as its properties or its broker.xml name it."""
 
+    target: DatabaseTarget
     databases: Databases
     database: Database
     connection: Connection
@@ -41,7 +43,13 @@ class _Store:
     @property
     def broker(self) -> str:
         """The id of the instance, '' without one."""
-        return self.databases.broker_id or ""
+        return self.databases.broker
+
+    @contextmanager
+    def unused(self, action: str) -> Iterator[None]:
+        """The broker of the instance does not run meanwhile.  Raises CommandError where it does."""
+        with stopped(self.target.folder, self.target.defined, action):
+            yield
 
     def check_stopped(self) -> None:
         """Raises CommandError for a database that brokers of enhanced clusters use now: their stamps go on."""
@@ -70,8 +78,7 @@ class _Store:
     def clear(self, force: bool) -> bool:
         """Remove all tables, or what the instance has in tables that it may share; true where all are gone.
 
-        Raises CommandError for data that others have or use, unless ``force``, and while a member of an enhanced cluster runs.  Whether the
-        broker of an instance outside of such clusters runs is not looked at: it loses its data, and ends at its next transaction.
+        Raises CommandError for data that others have or use, unless ``force``, and while a member of an enhanced cluster runs.
         """
         from mqbroker.storage.shared import tables
         from mqbroker.storage.sql.session import drop
@@ -91,9 +98,10 @@ class _Store:
 def _store(target: DatabaseTarget) -> Iterator[_Store]:
     databases = target.databases()
     if databases.store is None:
-        raise CommandError("the properties name no database of messages: expected imq.persist.store=jdbc")
+        text = "the properties name no database of messages: expected imq.persist.store=jdbc, or a database-store in the broker.xml"
+        raise CommandError(text)
     with target.connected(databases.store) as (database, connection):
-        yield _Store(databases, database, connection)
+        yield _Store(target, databases, database, connection)
 
 
 def _only_own(store: _Store) -> str:
@@ -123,7 +131,7 @@ def delete_tables(target: DatabaseTarget, force: bool) -> None:
 
     Of an instance with an imq.brokerid outside of enhanced clusters only its own data go.
     """
-    with _store(target) as store:
+    with _store(target) as store, store.unused("delete tbl"):
         click.echo(f"Successfully deleted the tables in {store.database.name}." if store.clear(force) else _only_own(store))
 
 
@@ -137,7 +145,7 @@ def recreate_tables(target: DatabaseTarget, force: bool) -> None:
     """
     from mqbroker.storage.sql import schema
 
-    with _store(target) as store:
+    with _store(target) as store, store.unused("recreate tbl"):
         if store.clear(force):
             schema.prepare(store.database, store.connection)
             click.echo(f"Successfully recreated the tables in {store.database.name}.")
@@ -169,7 +177,7 @@ def query(target: DatabaseTarget) -> None:
 @_DIRECTORY
 @database_options
 def backup_tables(target: DatabaseTarget, directory: Path) -> None:
-    """Write all tables into a new folder, a file each."""
+    """Write all tables into a new folder, a file each, as they are at one moment."""
     from mqbroker.storage.shared import tables
 
     with _store(target) as store:
@@ -202,7 +210,7 @@ def restore_tables(target: DatabaseTarget, directory: Path, force: bool) -> None
 
     if not (directory / "version.jsonl").is_file():
         raise CommandError(f"-dir {directory}: there is no backup in it")
-    with _store(target) as store:
+    with _store(target) as store, store.unused("restore"):
         database, connection = store.database, store.connection
         if tables.exist(connection):
             store.check_alone(force)

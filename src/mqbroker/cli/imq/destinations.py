@@ -11,7 +11,7 @@ from mqbroker.cli.imq.tables import nested, properties, table
 from mqbroker.cli.imq.target import Target, attributes_option, listed, parse_attributes, target_options
 from mqbroker.cli.options import together
 from mqbroker.cli.status import CommandError
-from mqbroker.config.imq.destinations import BY_NAME
+from mqbroker.config.imq.destinations import BY_NAME, UNLIMITED_BY_ZERO
 
 TYPES = {"q": "Queue", "t": "Topic"}
 _ON_BROKER = "On the broker specified by:"
@@ -30,6 +30,14 @@ def _checked(kind: str | None, name: str | None) -> tuple[str, str]:
     if not name:
         raise CommandError("Error: The destination name needs to be specified with the -n option.")
     return kind, name
+
+
+def _limits(values: dict[str, str]) -> dict[str, str]:
+    """The attributes with -1 where there is 0, the old way to say that there is no limit."""
+    old = [name for name in values if name in UNLIMITED_BY_ZERO and values[name] == "0"]
+    for name in old:
+        click.echo(f"Warning: {name}=0 means unlimited, which is written {name}=-1", err=True)
+    return values | dict.fromkeys(old, "-1")
 
 
 def _which(kind: str, name: str) -> str:
@@ -101,7 +109,7 @@ def query_destination(target: Target, kind: str | None, name: str | None) -> Non
 def create_destination(target: Target, kind: str | None, name: str | None, attributes: tuple[str, ...]) -> None:
     """Create a destination on all brokers."""
     which, label = _checked(kind, name)
-    values = parse_attributes(attributes)
+    values = _limits(parse_attributes(attributes))
     shown = {BY_NAME[key].title if key in BY_NAME else key: value for key, value in values.items()}
     about = {"Destination Name": label, "Destination Type": TYPES[which]} | shown
     target.open("Creating a destination with the following attributes:", listed(about), _ON_BROKER)
@@ -116,7 +124,7 @@ def create_destination(target: Target, kind: str | None, name: str | None, attri
 def update_destination(target: Target, kind: str | None, name: str | None, attributes: tuple[str, ...]) -> None:
     """Change attributes of a destination on all brokers."""
     which, label = _checked(kind, name)
-    values = parse_attributes(attributes)
+    values = _limits(parse_attributes(attributes))
     if not values:
         raise CommandError("Error: the attributes to update need to be specified with the -o option.")
     opening = f"Updating the {TYPES[which]} destination that has the name:"

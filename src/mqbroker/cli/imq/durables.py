@@ -6,6 +6,7 @@ import click
 
 from mqbroker.cli.imq.tables import table
 from mqbroker.cli.imq.target import Target, target_options
+from mqbroker.cli.options import together
 from mqbroker.cli.status import CommandError
 
 
@@ -29,17 +30,36 @@ def list_durables(target: Target, topic: str | None) -> None:
     target.tell("Successfully listed subscriptions.")
 
 
+_named = together(
+    click.option("-c", "client_id", help="Client id of the subscriber; none for a shared subscription without one."),
+    click.option("-n", "name", help="Name of the subscription."),
+)
+
+
 @click.command(epilog="Example: mqbroker imq destroy dur -n prices -c client1")
-@click.option("-n", "name", help="Name of the subscription.")
-@click.option("-c", "client_id", help="Client id of the subscriber; none for a shared subscription without one.")
+@_named
 @target_options
 def destroy_durable(target: Target, name: str | None, client_id: str | None) -> None:
     """Destroy a durable subscription with its messages on all brokers."""
+    if _asked(target, "Destroying", "destroy", "destroyed", name, client_id):
+        target.run("Destroying the durable subscription failed.", "destroyDurable", name, client_id)
+        target.tell("Successfully destroyed the durable subscription.")
+
+
+@click.command(epilog="Example: mqbroker imq purge dur -n prices -c client1")
+@_named
+@target_options
+def purge_durable(target: Target, name: str | None, client_id: str | None) -> None:
+    """Remove all messages that this broker keeps for a durable subscription."""
+    if _asked(target, "Purging", "purge", "purged", name, client_id):
+        target.run("Purging the durable subscription failed.", "purgeDurable", name, client_id)
+        target.tell("Successfully purged the durable subscription.")
+
+
+def _asked(target: Target, doing: str, do: str, done: str, name: str | None, client_id: str | None) -> bool:
+    """Is it to be done?  Raises CommandError without a name."""
     if not name:
         raise CommandError("Error: The durable subscription name needs to be specified with the -n option.")
     about = table(("Durable Sub. Name", "Client ID"), [(name, client_id or "")])
-    target.open("Destroying the durable subscription where:", about, "On the broker specified by:")
-    question = "Are you sure you want to destroy this durable subscription?"
-    if target.confirmed(question, "The durable subscription was not destroyed."):
-        target.run("Destroying the durable subscription failed.", "destroyDurable", name, client_id)
-        target.tell("Successfully destroyed the durable subscription.")
+    target.open(f"{doing} the durable subscription where:", about, "On the broker specified by:")
+    return target.confirmed(f"Are you sure you want to {do} this durable subscription?", f"The durable subscription was not {done}.")

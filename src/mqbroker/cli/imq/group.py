@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from mqbroker.cli.imq.instances import version_option
 from mqbroker.cli.lazy import LazyGroup, inside
 from mqbroker.cli.status import FAILED, CommandError
 
@@ -82,9 +83,12 @@ _GROUPS = inside(
     ),
     _group(
         "purge",
-        "Remove all messages of a destination.",
+        "Remove all messages of a destination or a durable subscription.",
         "purge dst -t q -n orders",
-        {"dst": (f"{_DESTINATIONS}:purge_destination", "Remove the messages that this broker keeps.")},
+        {
+            "dst": (f"{_DESTINATIONS}:purge_destination", "Remove the messages that this broker keeps."),
+            "dur": (f"{_DURABLES}:purge_durable", "Remove those that it keeps for a durable subscription."),
+        },
     ),
     _group(
         "quiesce",
@@ -139,4 +143,6 @@ imq = ImqGroup(
         **_GROUPS,
         "dbmgr": ("mqbroker.cli.imq.dbmgr_group:dbmgr", "Manage the databases of brokers, in the words of imqdbmgr."),
     },
+    params=[version_option()],
+    context_settings={"help_option_names": ["-h", "--help", "-help", "-H"]},
 )

@@ -38,9 +38,10 @@ _YES = ("y", "yes")
 _NO = ("", "n", "no")
 
 _OPTIONS = together(
-    without_effect("-s", "-adminkey", "-load", values=("-rtm", "-rtr", "-javahome", "-jrehome")),
+    without_effect("-adminkey", "-load", "-verbose", values=("-D", "-rtm", "-rtr", "-javahome", "-jrehome", "-varhome", "-vmargs")),
     JSON,
     click.option("-secure", "secure", is_flag=True, help="Connect with TLS; any certificate is trusted."),
+    click.option("-s", "silent", is_flag=True, help="Print nothing but errors and questions."),
     click.option("-f", "force", is_flag=True, help="Do not ask."),
     click.option("-passfile", "passfile", type=click.Path(path_type=Path), help=f"File with {PASSWORD}=…. Asked for without."),
     click.option("-u", "user", default="admin", show_default=True, help="User to log in as."),
@@ -60,12 +61,13 @@ class Target:
     force: bool
     secure: bool
     as_json: bool
+    silent: bool = False
 
     # --- output
 
     def tell(self, text: str = "") -> None:
-        """Print a line of the frame; with ``--json`` there is no frame."""
-        if not self.as_json:
+        """Print a line of the frame; with ``--json`` and ``-s`` there is no frame."""
+        if not (self.as_json or self.silent):
             click.echo(text)
 
     def open(self, opening: str, *details: str, broker_id: str | None = None) -> None:
@@ -86,8 +88,8 @@ class Target:
         if self.as_json:
             click.echo(json.dumps(value, ensure_ascii=False))
         else:
-            click.echo(text)
-            click.echo()
+            self.tell(text)
+            self.tell()
 
     def confirmed(self, question: str, otherwise: str) -> bool:
         """The answer to ``question``; with another one than yes or no the command fails."""

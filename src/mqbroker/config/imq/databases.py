@@ -42,15 +42,30 @@ class Databases:
     prefix: str = STORE_DATABASE
     """Of the properties of the store's database."""
 
+    @property
+    def broker(self) -> str:
+        """What the data of this broker have as their broker in the store's database."""
+        return self.broker_id or ("" if self.store is None else self.store.broker)
+
+
+WrittenStore = Callable[[], DatabaseStoreConfiguration | None]
+"""Gives the ``database-store`` of the broker.xml; asked where the properties do not say where messages are."""
+
 
 def find_databases(
-    checked: Checked, folder: str, passwords: Passwords, findings: Findings, user: str | None = None, password: str | None = None
+    checked: Checked,
+    folder: str,
+    passwords: Passwords,
+    findings: Findings,
+    written: WrittenStore,
+    user: str | None = None,
+    password: str | None = None,
 ) -> Databases:
     """Read the databases of an instance in ``folder``, which a file of SQLite may be relative to; errors go to ``findings``.
 
     ``user`` and ``password`` count in the place of those that the properties give.
     """
-    return _Finder(checked, folder, passwords, findings, user, password).find()
+    return _Finder(checked, folder, passwords, findings, written, user, password).find()
 
 
 def may_be_shared(store: DatabaseStoreConfiguration, folder: str) -> bool:
@@ -64,12 +79,20 @@ def may_be_shared(store: DatabaseStoreConfiguration, folder: str) -> bool:
 
 class _Finder:
     def __init__(
-        self, checked: Checked, folder: str, passwords: Passwords, findings: Findings, user: str | None, password: str | None
+        self,
+        checked: Checked,
+        folder: str,
+        passwords: Passwords,
+        findings: Findings,
+        written: WrittenStore,
+        user: str | None,
+        password: str | None,
     ) -> None:
         self._checked = checked
         self._folder = folder
         self._passwords = passwords
         self._findings = findings
+        self._written = written
         self._user = user
         self._password = password
 
@@ -80,13 +103,28 @@ class _Finder:
 
     def _find(self) -> Databases:
         broker_id = self._name(BROKER_ID, "a name that no other broker of the database has")
-        store = self._database(STORE_DATABASE, self._own_file) if self._checked["imq.persist.store"] == "JDBC" else None
+        by_properties = self._checked["imq.persist.store"] == "JDBC"
+        store = self._database(STORE_DATABASE, self._own_file) if by_properties else self._store_of_xml()
         if self._checked[ENHANCED]:
             return self._enhanced(store, broker_id)
         record = self._record(store) if self._checked[PEERS] else None
         if store is not None and not self._checked.get(BROKER_ID) and may_be_shared(store, self._folder):
-            self._findings.error(*self._checked.place("imq.persist.store"), NEEDS_BROKER_ID)
+            self._findings.error(*self._checked.place("imq.persist.store" if by_properties else BROKER_ID), NEEDS_BROKER_ID)
         return Databases(store, record, broker_id)
+
+    def _store_of_xml(self) -> DatabaseStoreConfiguration | None:
+        """The ``database-store`` of the broker.xml, with the user and password of the properties where these give them."""
+        found = self._written()
+        if found is None:
+            return None
+        user, password = self._login(self._begin(STORE_DATABASE, self._checked.get(f"{STORE_DATABASE}.dbVendor", "").lower()))
+        return replace(found, user=user or found.user, password=password or found.password)
+
+    def _login(self, begin: str) -> tuple[str | None, str | None]:
+        """User and password of the database whose properties begin so."""
+        user = self._user or self._checked.get(f"{begin}.user") or self._checked.get(f"{begin}.property.user")
+        names = f"{begin}.password", f"{begin}.property.password"
+        return user, self._password or next(filter(None, map(self._passwords.get, names)), None)
 
     def _enhanced(self, store: DatabaseStoreConfiguration | None, broker_id: str | None) -> Databases:
         """All brokers of an enhanced cluster have one database for everything."""
@@ -118,6 +156,9 @@ class _Finder:
             self._findings.error(*self._checked.place(PEERS), f"{PEERS}=true needs {CLUSTER_ID}, the name of the cluster in the database")
         named = any(self._checked.get(f"{RECORD_DATABASE}.{name}") for name in ("dbVendor", "opendburl"))
         database = store if store is not None and not named else self._database(RECORD_DATABASE, self._common_file)
+        if database is store is not None and not may_be_shared(store, self._folder):
+            text = f"{PEERS}=true needs a database that all brokers reach: that of the messages is a file in the folder of this instance"
+            self._findings.error(*self._checked.place(PEERS), text)
         if database is None or cluster is None:
             return None
         retries = f"{RECORD_DATABASE}.connection.retry"
@@ -150,9 +191,7 @@ class _Finder:
         if url is None:
             self._findings.error(*self._checked.place(f"{prefix}.dbVendor"), f"{name} is missing: expected jdbc:{vendor}:…")
             return None
-        user = self._user or self._checked.get(f"{begin}.user") or self._checked.get(f"{begin}.property.user")
-        names = f"{begin}.password", f"{begin}.property.password"
-        password = self._password or next(filter(None, map(self._passwords.get, names)), None)
+        user, password = self._login(begin)
         if self._checked.get(f"{begin}.needpassword") and password is None:
             text = f"{begin}.needpassword=true: expected {begin}.password, also in the passfile: nobody is asked for it"
             self._findings.error(*self._checked.place(f"{begin}.needpassword"), text)

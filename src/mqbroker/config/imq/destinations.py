@@ -50,8 +50,12 @@ class Attribute:
     queues: bool = False
 
 
+UNLIMITED_BY_ZERO = frozenset(("maxNumMsgs", "maxTotalMsgBytes", "maxBytesPerMsg"))
+"""The attributes for which 0 is the old way to say that there is no limit."""
+
 _COUNT = kinds.integer(0, kinds.INT_MAX, -1)
 _POSITIVE = kinds.integer(1, kinds.INT_MAX, -1)
+_SHORT = {"t": "true", "f": "false"}
 _NO_SCHEMA = "bodies are not looked into"
 
 ATTRIBUTES: Sequence[Attribute] = (
@@ -117,12 +121,15 @@ def parse_attributes(texts: Mapping[str, str], queue: bool) -> dict[str, Any]:
             raise AttributeRefused(
                 f"Invalid attribute specified: {name}\nThe valid attributes for a {'queue' if queue else 'topic'} are:\n{listed}"
             )
+        written = text.strip()
         try:
-            value = attribute.kind.convert(text.strip())
+            value = attribute.kind.convert(_SHORT.get(written.lower(), written) if attribute.kind is kinds.BOOLEAN else written)
         except ValueError:
             raise AttributeRefused(
                 f"The value '{text}' for the attribute '{name}' is invalid: expected {attribute.kind.expected}"
             ) from None
+        if name in UNLIMITED_BY_ZERO and value == 0:
+            value = -1
         if attribute.only is not None and value not in attribute.only:
             raise AttributeRefused(f"The attribute '{name}' cannot be '{text}': {attribute.reason}")
         found[name] = value
@@ -157,22 +164,6 @@ _BEANS: Mapping[str, Sequence[str]] = {
     "localDeliveryPreferred": ("localDeliveryPreferred",),
 }
 """The attributes whose values are those of a setting."""
-
-_NEUTRAL: Beans = {
-    "maxSizeMessages": -1,
-    "maxSizeBytes": -1,
-    _POLICY: _PAGE,
-    "pageSizeBytes": AddressSettings().page_size_bytes,
-    "defaultMaxConsumers": -1,
-    "localDeliveryPreferred": False,
-    "deadLetterAddress": DEAD_MESSAGE_QUEUE,
-    "expiryAddress": DEAD_MESSAGE_QUEUE,
-}
-
-
-def neutral_settings(auto_created: Beans) -> Beans:
-    """What a destination that an administrator creates says, so that the settings of ``auto_created`` ones do not hold for it."""
-    return {bean: _NEUTRAL[bean] for bean in auto_created if bean in _NEUTRAL}
 
 
 def shown_attributes(settings: AddressSettings, max_consumers: int | None, flow_limit: int, queue: bool) -> dict[str, str]:

@@ -9,13 +9,13 @@ from typing import Any
 
 from mqbroker.config.broker_xml.cluster_assembly import DEFAULT_CREDENTIALS
 from mqbroker.config.imq.checked import Checked
-from mqbroker.config.imq.databases import NEEDS_BROKER_ID, Databases, find_databases, may_be_shared
-from mqbroker.config.imq.destinations import DEAD_MESSAGE_QUEUE, AttributeRefused, Beans, parse_attributes, settings_with
+from mqbroker.config.imq.databases import Databases, find_databases
+from mqbroker.config.imq.destinations import DEAD_MESSAGE_QUEUE, AttributeRefused, parse_attributes, settings_with
 from mqbroker.config.imq.members import ENHANCED, MASTER, Members, find_members
 from mqbroker.config.imq.passwords import Passwords
 from mqbroker.config.imq.places import Place
 from mqbroker.config.model.address_elements import ADDRESS_SETTING
-from mqbroker.config.model.address_settings import ANYCAST
+from mqbroker.config.model.address_settings import ANYCAST, MULTICAST, PartialSettings
 from mqbroker.config.model.cluster import ClusterConnectionConfiguration
 from mqbroker.config.model.configuration import (
     DEFAULT_CLUSTER_PASSWORD,
@@ -44,10 +44,16 @@ RETRY_MS = 5000
 EVERYTHING = "#"
 _BEHIND_HTTP = ("httpjms", "httpsjms", "wsjms", "wssjms")
 _AUTO_CREATED = {
-    "imq.autocreate.destination.": ("maxNumMsgs", "maxTotalMsgBytes", "limitBehavior", "useDMQ"),
-    "imq.autocreate.queue.": ("maxNumActiveConsumers", "localDeliveryPreferred", "consumerFlowLimit"),
+    ANYCAST: {
+        "imq.autocreate.destination.": ("maxNumMsgs", "maxTotalMsgBytes", "limitBehavior", "useDMQ"),
+        "imq.autocreate.queue.": ("maxNumActiveConsumers", "localDeliveryPreferred", "consumerFlowLimit"),
+    },
+    MULTICAST: {
+        "imq.autocreate.destination.": ("maxNumMsgs", "maxTotalMsgBytes", "limitBehavior", "useDMQ"),
+        "imq.autocreate.topic.": ("consumerFlowLimit",),
+    },
 }
-"""The properties of destinations that are created automatically, by prefix; all of them are attributes of destinations."""
+"""The properties of queues and topics that are created automatically, by prefix; all of them are attributes of destinations."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,16 +73,6 @@ class Instance:
 def make_home_broker(configuration: Configuration, checked: Checked, instance: Instance, findings: Findings) -> None:
     """Put everything that ``checked`` asks for into ``configuration``, which comes from a broker.xml."""
     _Maker(configuration, checked, instance, findings).make()
-
-
-def auto_created_settings(checked: Checked) -> Beans:
-    """The settings that hold for automatically created destinations alone, under the names of Java beans."""
-    texts: dict[str, str] = {}
-    for prefix, names in _AUTO_CREATED.items():
-        for name in names:
-            if checked.layers.given(prefix + name):
-                texts[name] = checked.layers.text(prefix + name)
-    return settings_with({}, parse_attributes(texts, queue=True))
 
 
 def connector_to(place: Place, parameters: Mapping[str, str], name: str = "") -> TransportUri:
@@ -103,8 +99,9 @@ class _Maker:
         self.services = self._active_services()
         if self._secure_port or self.services.intersection(SECURE):
             self.tls = self._tls()
-        self.databases = find_databases(self.checked, self.instance.folder, self.passwords, self.findings)
-        self.configuration.database_store = self._store() or self.configuration.database_store
+        written = self.configuration.database_store
+        self.databases = find_databases(self.checked, self.instance.folder, self.passwords, self.findings, lambda: written)
+        self.configuration.database_store = self._store()
         members = find_members(self.checked, self.instance.host_names, self.findings)
         if members is None:
             return
@@ -167,7 +164,9 @@ class _Maker:
         path = posixpath.normpath(posixpath.join(folder, checked["imq.keystore.file.name"]))
         password = self.passwords.get("imq.keystore.password")
         if password is None:
-            self.findings.error(*checked.place("imq.cluster.transport"), "TLS needs imq.keystore.password, the password of the key store")
+            wanted = "imq.cluster.transport" if checked["imq.cluster.transport"] == "SSL" else "imq.service.activelist"
+            text = f"{wanted}: TLS needs imq.keystore.password, the password of the key store"
+            self.findings.error(*checked.place(wanted), text)
         return {"sslEnabled": "true", "keyStorePath": path, "keyStorePassword": password or ""}
 
     # --- other brokers
@@ -238,18 +237,24 @@ class _Maker:
         }
         given = {name: value for name, value in below.items() if checked.layers.given(_GIVES[name])}
         above: dict[str, Any] = {"dead_letter_address": DEAD_MESSAGE_QUEUE, "expiry_address": DEAD_MESSAGE_QUEUE}
-        above |= self._auto_created()
+        found = {kind: self._auto_created(kind) for kind in _AUTO_CREATED}
+        configuration.automatic_settings = {kind: settings for kind, settings in found.items() if settings}
         written = {name: value for name, value in configuration.address_settings.get(EVERYTHING, {}).items() if value is not None}
         configuration.address_settings[EVERYTHING] = below | written | given | above
         if all(each.name != DEAD_MESSAGE_QUEUE for each in configuration.addresses):
             queue = QueueConfiguration(DEAD_MESSAGE_QUEUE, DEAD_MESSAGE_QUEUE, ANYCAST)
             configuration.addresses.append(AddressConfiguration(DEAD_MESSAGE_QUEUE, frozenset((ANYCAST,)), [queue]))
 
-    def _auto_created(self) -> dict[str, Any]:
+    def _auto_created(self, kind: int) -> PartialSettings:
+        """What holds for destinations of this routing type that are created automatically, and for no others."""
+        layers = self.checked.layers
+        names = {prefix + name: name for prefix, attributes in _AUTO_CREATED[kind].items() for name in attributes}
+        texts = {name: layers.text(key) for key, name in names.items() if layers.given(key)}
         try:
-            beans = auto_created_settings(self.checked)
+            beans = settings_with({}, parse_attributes(texts, queue=kind == ANYCAST))
         except AttributeRefused as error:
-            self.findings.error("imq.autocreate", 0, str(error))
+            if kind == ANYCAST:  # told once
+                self.findings.error("imq.autocreate", 0, str(error))
             return {}
         targets = {item.bean: item.target for item in ADDRESS_SETTING}
         return {targets[bean]: value for bean, value in beans.items()}
@@ -288,17 +293,9 @@ class _Maker:
     def _store(self) -> DatabaseStoreConfiguration | None:
         """In an enhanced cluster PostgreSQL does not let a broker that stands still in a transaction hold up its taker."""
         store = self.databases.store
-        if self.checked["imq.persist.store"] != "JDBC":
-            self._check_store_of_xml()
         if store is None or not self.checked[ENHANCED]:
             return store
         return replace(store, idle_timeout=self._ms("imq.cluster.monitor.interval") * self.checked["imq.cluster.monitor.threshold"])
-
-    def _check_store_of_xml(self) -> None:
-        """The ``database-store`` of broker.xml counts where the properties say nothing."""
-        store = self.configuration.database_store
-        if store is not None and not self.checked.get("imq.brokerid") and may_be_shared(store, self.instance.folder):
-            self.findings.error(*self.checked.place("imq.brokerid"), NEEDS_BROKER_ID)
 
     def _enhanced_cluster(self) -> EnhancedCluster:
         checked = self.checked

@@ -1,4 +1,4 @@
-"""Brokers as OpenMQ's properties name them: ``host:port``, the port being 7676 where there is none."""
+"""Brokers as OpenMQ names them: ``host:port``, the port being 7676 and the host this machine where there is none."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ DEFAULT_PORT = 7676
 LOOPBACK = "localhost"
 
 _LOOPBACK_NAMES = re.compile(r"localhost|127(\.[0-9]{1,3}){3}|::1", re.IGNORECASE)
-_PLACE = re.compile(r"(?:mq://)?(?:\[(?P<v6>[0-9A-Fa-f:.]+)\]|(?P<host>[^\s:\[\]/,]+))(?::(?P<port>[0-9]{1,5}))?/?")
+_PLACE = re.compile(r"(?:mq://)?(?:\[(?P<v6>[0-9A-Fa-f:.]+)\]|(?P<host>[^\s:\[\]/,]*))(?::(?P<port>[0-9]{1,5}))?/?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +44,14 @@ def _plain_loopback(host: str) -> bool:
 
 
 def parse_place(text: str) -> Place:
-    """One broker.  Raises ValueError for another text."""
+    """One broker, ``host``, ``host:port`` or ``:port`` on this machine.  Raises ValueError for another text."""
     match = _PLACE.fullmatch(text.strip())
-    if match is None or not 0 < (port := int(match["port"] or DEFAULT_PORT)) <= 65535:
+    if match is None or not (match["v6"] or match["host"] or match["port"]):
         raise ValueError(text)
-    return Place(match["v6"] or match["host"], port)
+    port = int(match["port"] or DEFAULT_PORT)
+    if not 0 < port <= 65535:
+        raise ValueError(text)
+    return Place(match["v6"] or match["host"] or LOOPBACK, port)
 
 
 def parse_places(text: str) -> tuple[Place, ...]:

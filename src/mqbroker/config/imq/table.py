@@ -39,7 +39,9 @@ PAGES = "the broker pages messages to its disk instead of refusing them; see glo
 PREPARED = "prepared branches wait for their manager, as transaction-timeout of broker.xml says"
 NOT_SPOKEN = "its protocol is not spoken"
 NOT_KEPT = "they are not kept at all"
-OWN_FLOW_LIMIT = "shared subscribers have the consumerFlowLimit of their destination"
+NO_SHARES = "a shared subscription takes any number of consumers, and gives to each what it takes"
+NO_JMX = "there is no JMX: management is by CORE, as the commands use it"
+INSIDE = "it is about the inside of another program"
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,18 +247,14 @@ DESTINATIONS: Sequence[ImqProperty] = (
     ),
     _shared(honoured("imq.autocreate.queue.localDeliveryPreferred", kinds.BOOLEAN, "Consumers of the queue's broker come first."), "false"),
     _shared(honoured("imq.autocreate.queue.consumerFlowLimit", kinds.integer(1, kinds.INT_MAX), "As consumerFlowLimit of a queue.")),
-    _shared(
-        warned(
-            "imq.autocreate.topic.consumerFlowLimit",
-            kinds.integer(1, kinds.INT_MAX),
-            "As consumerFlowLimit of a topic.",
-            "the settings of automatic destinations have no kind: imq.autocreate.queue.consumerFlowLimit holds for topics, too",
-            (),
-        )
+    _shared(honoured("imq.autocreate.topic.consumerFlowLimit", kinds.integer(1, kinds.INT_MAX), "As consumerFlowLimit of a topic.")),
+    *(
+        _shared(warned(f"imq.{how}create.topic.maxNumSharedConsumers", kinds.INT, "Most consumers of a subscription.", NO_SHARES, (-1,)))
+        for how in ("auto", "admin")
     ),
     *(
-        _family(f"imq.{begin}create.topic.sharedConsumerFlowLimit", "Messages under way to a shared subscriber.", OWN_FLOW_LIMIT)
-        for begin in ("auto", "admin")
+        _shared(quiet(f"imq.{how}create.topic.sharedConsumerFlowLimit", kinds.INT, "As consumerFlowLimit, of shared ones.", NO_SHARES))
+        for how in ("auto", "admin")
     ),
     _shared(honoured("imq.autocreate.destination.maxNumMsgs", _COUNT, "Most messages of such a destination; -1 no limit."), "-1"),
     _shared(honoured("imq.autocreate.destination.maxTotalMsgBytes", _SIZE, "Most bytes of it; -1 no limit."), "-1"),
@@ -290,12 +288,25 @@ DESTINATIONS: Sequence[ImqProperty] = (
     _shared(honoured("imq.autocreate.destination.useDMQ", kinds.BOOLEAN, "Dead messages go to mq.sys.dmq."), "true", updated=True),
     _each(honoured("imq.message.expiration.interval", kinds.NOT_NEGATIVE, "How often expired messages are looked for, s."), "60"),
     _each(
-        warned("imq.message.max_size", kinds.TEXT, "Most bytes of a message.", "large messages go to the disk: there is no limit", ("70m",))
+        warned("imq.message.max_size", kinds.TEXT, "Most bytes of one.", "large messages go to the disk: there is no limit", ("70m",)),
+        updated=True,
     ),
-    _each(warned("imq.system.max_count", _COUNT, "Most messages of a broker.", PAGES, (-1,)), "-1"),
-    _each(warned("imq.system.max_size", _SIZE, "Most bytes of a broker.", PAGES, (-1,)), "-1"),
-    _each(warned("imq.destination.logDeadMsgs", kinds.BOOLEAN, "Log dead messages.", "metrics and notifications show them"), "false"),
-    _each(warned("imq.destination.DMQ.truncateBody", kinds.BOOLEAN, "Keep no body of dead messages.", "bodies are kept whole"), "false"),
+    _each(warned("imq.system.max_count", _COUNT, "Most messages of a broker.", PAGES, (-1,)), "-1", updated=True),
+    _each(warned("imq.system.max_size", _SIZE, "Most bytes of a broker.", PAGES, (-1,)), "-1", updated=True),
+    _each(
+        warned("imq.destination.logDeadMsgs", kinds.BOOLEAN, "Log dead messages.", "metrics and notifications show them"),
+        "false",
+        updated=True,
+    ),
+    _each(
+        warned("imq.destination.DMQ.truncateBody", kinds.BOOLEAN, "Keep no body of dead messages.", "bodies are kept whole"),
+        "false",
+        updated=True,
+    ),
+    *(
+        _each(warned(f"imq.destination.{name}DeliveredMessages", kinds.BOOLEAN, "Also those that a consumer has.", "they are its own"))
+        for name in ("expire", "purge")
+    ),
 )
 
 OTHERS: Sequence[ImqProperty] = (
@@ -317,25 +328,41 @@ OTHERS: Sequence[ImqProperty] = (
     _each(warned("imq.user_repository.jaas.*", kinds.TEXT, "Users of JAAS.", OWN_USERS, ())),
     _family("imq.user_repository.*", "Users.", OWN_USERS),
     _family("imq.imqcmd.password", "Password of the commands.", "the commands read it from their passfile"),
+    *(
+        _each(quiet(f"imq.log.{name}", kinds.TEXT, "The log.", OWN_LOG), updated=True)
+        for name in ("level", "file.rolloverbytes", "file.rolloversecs")
+    ),
     _family("imq.log.*", "The log.", OWN_LOG),
+    _family("imq.broker.log.level", "The log.", OWN_LOG),
+    _each(warned("imq.audit.enabled", kinds.BOOLEAN, "The audit log.", OWN_LOG)),
+    _family("imq.broker.adminDefinedRoles.*", "Roles.", OWN_USERS),
+    *(_each(warned(f"imq.jmx.rmiregistry.{name}", kinds.BOOLEAN, "A registry for JMX.", NO_JMX)) for name in ("start", "use")),
+    _family("imq.jmx.*", "JMX.", NO_JMX),
     _family("imq.metrics.*", "Metrics.", OWN_METRICS),
     _each(warned("imq.transaction.autorollback", kinds.BOOLEAN, "Roll prepared branches back at the start.", PREPARED)),
     _family("imq.transaction.*", "Transactions.", PREPARED),
     _family("imq.txn.*", "How long finished transactions are kept.", NOT_KEPT),
     _family("imq.audit.*", "The audit log.", "it is the part mqbroker.audit of the log, and is always written"),
-    _family("imq.jmx.*", "JMX.", "there is no JMX: management messages and the commands have the same"),
-    _family("imq.broker.adminDefinedRoles.*", "Roles for monitoring.", OWN_METRICS),
     _family("imq.memory.*", "Memory.", PAGES),
     _family("imq.*.threshold", "Memory.", PAGES),
     _family("imq.*.count", "Memory.", PAGES),
     *(
-        _family(name, "Internals.", "it is about the inside of another program")
+        _family(name, "Internals.", INSIDE)
         for name in ("imq.config.version", "imq.restart.code", "imq.packet.*", "imq.diag.*", "imq.fix.*", "imq.home", "imq.varhome")
     ),
     *(
-        _family(name, "Internals.", "it is about the inside of another program")
+        _family(name, "Internals.", INSIDE)
         for name in ("imq.etchome", "imq.libhome", "imq.instanceshome", "imq.keystore.*", "imq.primaryowner.*", "imq.ping.*")
     ),
+    *(
+        _family(name, "Internals.", INSIDE)
+        for name in ("imq.instanceconfig.version", "imq.debug.*", "imq.cluster.debug.*", "imq.cluster.trust_all", "imq.service.activate")
+    ),
+    *(
+        _family(name, "Internals.", INSIDE)
+        for name in ("imq.memory_management.*", "imq.portunif.*", "imq.poodleFix.*", "imq.producer.*", "imq.selector.*")
+    ),
+    _family("imq.txnlog.*", "Internals.", INSIDE),
 )
 
 GROUPS: Sequence[tuple[str, Sequence[ImqProperty]]] = (

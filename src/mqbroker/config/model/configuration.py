@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from mqbroker.config.model.address_settings import AddressSettings
+from mqbroker.config.model.address_settings import AddressSettings, PartialSettings
 from mqbroker.config.model.cluster import (
     BridgeConfiguration,
     BroadcastGroupConfiguration,
@@ -282,6 +282,8 @@ class Configuration:
     colocated: ColocatedConfiguration | None = None
     hosted: bool = False
     """Is this the backup of another broker, in the process of its host?"""
+    automatic_settings: Mapping[int, PartialSettings] = field(default_factory=dict)
+    """Not from broker.xml: what holds for addresses that are created because somebody uses them, by routing type."""
     home_cluster: HomeCluster | None = None
     """Not from broker.xml, but from the properties of an instance of Open Message Queue."""
 

@@ -195,7 +195,7 @@ class AddressSettingsRepository(HierarchicalRepository[PartialSettings]):
     ) -> None:
         super().__init__(wildcards or Wildcards(), literal_markers)
         self._defaults = defaults or AddressSettings()
-        self._resolved: dict[str, AddressSettings] = {}
+        self._resolved: dict[tuple[str, int], AddressSettings] = {}
         self._merged: dict[tuple[int, ...], AddressSettings] = {}
         if settings:
             self.swap(settings)
@@ -215,14 +215,24 @@ class AddressSettingsRepository(HierarchicalRepository[PartialSettings]):
             self.check_settings(partial)
         super().swap(values)
 
-    def lookup(self, address: str) -> AddressSettings:
-        """The settings of ``address``; for ``address::queue`` the settings of the address."""
-        found = self._resolved.get(address)
+    def lookup(self, address: str, automatic: PartialSettings | None = None) -> AddressSettings:
+        """The settings of ``address``; for ``address::queue`` the settings of the address.
+
+        ``automatic`` are those of an address that was created because somebody used it: they come before the match of all addresses, and
+        behind every more specific one.  The object lives as long as the repository.
+        """
+        key = address, id(automatic)
+        found = self._resolved.get(key)
         if found is None:
-            found = self._merge(self.candidates(address.partition("::")[0]))
+            partials = self.candidates(address.partition("::")[0])
+            if automatic is not None:
+                everything = self._values.get(self._wildcards.any_words)
+                last = bool(partials) and partials[-1] is everything
+                partials.insert(len(partials) - last, automatic)
+            found = self._merge(partials)
             if len(self._resolved) >= CACHED_NAMES_MAX:
                 self._resolved.clear()
-            self._resolved[address] = found
+            self._resolved[key] = found
         return found
 
     def written(self, address: str) -> dict[str, Any]:

@@ -8,14 +8,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from mqbroker.config.imq.instance import ImqInstance, read_imq_properties
-from mqbroker.config.imq.made import auto_created_settings
 from mqbroker.config.imq.members import MASTER, Members, find_members
 from mqbroker.config.imq.places import parse_place
 from mqbroker.config.imq.table import UPDATED_NAMES
 from mqbroker.config.imq.written import with_property
 from mqbroker.config.problems import Findings
 from mqbroker.imq.administration.destinations import Destinations
-from mqbroker.imq.administration.durables import destroy_durable, durable_rows
+from mqbroker.imq.administration.durables import destroy_durable, durable_rows, purge_durable
 from mqbroker.imq.administration.pending import Pending
 from mqbroker.imq.administration.quiescence import has_clients, has_transient_messages
 from mqbroker.imq.administration.views import BROKER_DOWN, broker_groups, cluster_rows, enhanced_row, origin_rows
@@ -107,8 +106,7 @@ class ImqBroker(ServerResource):
         self._pending = Pending()
         self._stopping: Any = None
         """The timer of a shutdown that was put off."""
-        automatic = auto_created_settings(parts.instance.checked)
-        self.destinations = Destinations(server, automatic, self._home.consumer_flow_limit, self._held)
+        self.destinations = Destinations(server, self._home.consumer_flow_limit, self._held)
 
     def _held(self, queue: Queue) -> int:
         actions = self._parts.actions()
@@ -300,5 +298,6 @@ ImqBroker.OPERATIONS = {
     "destroyDestination": Operation(lambda control, *parameters: control.destinations.destroy(*parameters), 2),
     "purgeDestination": Operation(lambda control, *parameters: control.destinations.purge(*parameters), 2),
     "listDurables": Operation(lambda control, topic=None: json.dumps(durable_rows(control.server.messaging, topic)), 0, 1),
+    "purgeDurable": Operation(lambda control, *parameters: purge_durable(control.server, *parameters), 1, 2),
     "destroyDurable": Operation(lambda control, *parameters: destroy_durable(control.server.messaging, *parameters), 1, 2),
 }

@@ -10,7 +10,6 @@ from mqbroker.config.imq.destinations import (
     DEAD_MESSAGE_QUEUE,
     AttributeRefused,
     Beans,
-    neutral_settings,
     parse_attributes,
     settings_with,
     shown_attributes,
@@ -42,14 +41,13 @@ _INTERNAL = ("$", NOTIFICATION_QUEUE, "activemq.")
 class Destinations:
     """Creates, changes, ends and shows destinations.
 
-    ``auto_created`` are the settings of destinations that are created automatically, ``flow_limit`` is ``imq.cluster.consumerFlowLimit``.
-    ``held`` counts the messages of other members that are here for consumers of a queue.
+    ``flow_limit`` is ``imq.cluster.consumerFlowLimit``; ``held`` counts the messages of other members that are here for consumers of a
+    queue.
     Each method raises ManagementError, the errors of the registrar, and Undecided while that has not decided.
     """
 
-    def __init__(self, server: Server, auto_created: Beans, flow_limit: int, held: Callable[[Queue], int]) -> None:
+    def __init__(self, server: Server, flow_limit: int, held: Callable[[Queue], int]) -> None:
         self._server = server
-        self._auto_created = auto_created
         self._flow_limit = flow_limit
         self._held = held
         self._control = ServerResource(server)
@@ -65,7 +63,7 @@ class Destinations:
         if self._find(which, label) is not None:
             raise ManagementError(f"Can not create Destination {which.upper()}:{label} - the destination already exists")
         values = _attributes(which, attributes)
-        self._keep(label, settings_with(neutral_settings(self._auto_created), values))
+        self._keep(label, settings_with({}, values))
         definitions = self._server.messaging.definitions
         if which == TOPIC:
             address = self._server.messaging.core.addresses.get(label)
@@ -159,7 +157,7 @@ class Destinations:
                 ("Destination Name", label),
                 ("Destination Type", TYPE_NAMES[which]),
                 ("Destination State", row["state"]),
-                ("Created Administratively", "false" if self._is_auto_created(address, queues) else "true"),
+                ("Created Administratively", "false" if self._server.messaging.core.is_automatic(address) else "true"),
             ],
             [
                 ("Current Number of Messages", ""),
@@ -193,11 +191,6 @@ class Destinations:
     @staticmethod
     def _is_temporary(address: Address) -> bool:
         return address.temporary or any(queue.definition.temporary for queue in address.queues if queue.name == address.name)
-
-    @staticmethod
-    def _is_auto_created(address: Address, queues: list[Queue]) -> bool:
-        own = next((queue for queue in queues if queue.name == address.name), None)
-        return address.auto_created if own is None else own.definition.auto_created
 
     def _producers(self, name: str) -> int:
         return sum(address == name for session in self._server.all_sessions() for address in session.sends.producers.values())

@@ -6,12 +6,15 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from mqbroker.config.model.address_settings import MULTICAST
+from mqbroker.server.management.queue_control import QueueControl
 from mqbroker.server.management.registry import ManagementError, as_text
 from mqclient.jms.subscriptions import subscription_queue
 
 if TYPE_CHECKING:
     from mqbroker.messaging.messaging import Messaging
     from mqbroker.messaging.queues.queue import Queue
+    from mqbroker.messaging.turns.steps import Steps
+    from mqbroker.server.server import Server
 
 
 def durable_rows(messaging: Messaging, topic: Any = None) -> list[dict[str, Any]]:
@@ -40,14 +43,26 @@ def durable_rows(messaging: Messaging, topic: Any = None) -> list[dict[str, Any]
 
 def destroy_durable(messaging: Messaging, name: Any, client_id: Any = None) -> None:
     """Remove a durable subscription that nobody uses.  Raises ManagementError, the errors of the registrar, Undecided."""
-    label, client = as_text(name), as_text(client_id)
-    queue = messaging.core.queues.get(subscription_queue(client or None, label, durable=True))
-    shown = f"[{client}:{label}]"
-    if queue is None or queue not in set(durables(messaging)):
-        raise ManagementError(f"Unable to unsubscribe durable subscription {shown} - consumer does not exist")
+    queue = _find(messaging, name, client_id, "unsubscribe")
     if queue.consumer_count:
-        raise ManagementError(f"Unable to unsubscribe durable subscription {shown} - it is in use")
+        raise ManagementError(f"Unable to unsubscribe durable subscription {_shown(name, client_id)} - it is in use")
     messaging.definitions.delete_queue(queue)
+
+
+def purge_durable(server: Server, name: Any, client_id: Any = None) -> Steps[int]:
+    """Remove the messages that this broker keeps for a durable subscription; the result is their number.  Raises ManagementError."""
+    return QueueControl(server, _find(server.messaging, name, client_id, "purge")).purge()
+
+
+def _find(messaging: Messaging, name: Any, client_id: Any, action: str) -> Queue:
+    queue = messaging.core.queues.get(subscription_queue(as_text(client_id) or None, as_text(name), durable=True))
+    if queue is None or queue not in set(durables(messaging)):
+        raise ManagementError(f"Unable to {action} durable subscription {_shown(name, client_id)} - consumer does not exist")
+    return queue
+
+
+def _shown(name: Any, client_id: Any) -> str:
+    return f"[{as_text(client_id)}:{as_text(name)}]"
 
 
 def split_subscription(queue_name: str) -> tuple[str, str]:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 OPERATING = "OPERATING"
 BROKER_DOWN = "BROKER_DOWN"
+TAKEOVER_FAILED = "TAKEOVER_FAILED"
+UNKNOWN = "UNKNOWN"
 _CONNECTED = "connected"
 _EFFECTS = {Support.HONOURED: "honoured", Support.IGNORED: "changes nothing: {}", Support.REFUSED: "no other value: {}"}
 
@@ -71,11 +73,17 @@ def enhanced_row(member: Described) -> dict[str, Any]:
     return {
         "brokerID": row.broker,
         "address": row.url,
-        "state": _SHOWN.get(row.state, row.state.name),
+        "state": _shown(member),
         "messages": member.messages,
         "takeoverBrokerID": row.taker,
         "statusAgeMs": member.age_ms,
     }
+
+
+def _shown(member: Described) -> str:
+    if member.failed:
+        return TAKEOVER_FAILED
+    return UNKNOWN if member.state is None else _SHOWN.get(member.state, member.state.name)
 
 
 def broker_groups(

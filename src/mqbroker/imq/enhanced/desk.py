@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from twisted.internet.defer import Deferred
 
 from mqbroker.storage.disk.diskwriter import DiskWriter
-from mqbroker.storage.sql.database import Connection, Database, DatabaseAwayError
+from mqbroker.storage.sql.connections import Line
+from mqbroker.storage.sql.database import Connection, Database
 
 T = TypeVar("T")
 
@@ -18,9 +18,8 @@ class Desk:
     """Does one piece of work after the other in the thread of ``writer``."""
 
     def __init__(self, database: Database, writer: DiskWriter) -> None:
-        self._database = database
+        self._line = Line(database)
         self._writer = writer
-        self._connection: Connection | None = None
         self._closed = False
 
     def ask(self, work: Callable[[Connection], T]) -> Deferred[T]:
@@ -36,27 +35,13 @@ class Desk:
             else:
                 answered.errback(error)
 
-        self._writer.submit([partial(self._work, work, results)], done)
+        self._writer.submit([lambda: results.append(self._line.use(work))], done)
         return answered
 
     def close(self) -> None:
         """What was asked for is done, and nobody hears of it."""
         self._closed = True
-        self._writer.submit([self._leave], _nothing)
-
-    def _work(self, work: Callable[[Connection], Any], results: list[Any]) -> None:
-        if self._connection is None:
-            self._connection = self._database.connect()
-        try:
-            results.append(work(self._connection))
-        except DatabaseAwayError:
-            self._leave()
-            raise
-
-    def _leave(self) -> None:
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            connection.close()
+        self._writer.submit([self._line.close], _nothing)
 
 
 def _nothing(error: Exception | None) -> None: ...

@@ -19,6 +19,7 @@ from mqbroker.imq.enhanced.takeover import Takeover, TakeoverError
 from mqbroker.imq.enhanced.watch import Watch, WatchSettings
 from mqbroker.server.management.registry import ManagementError
 from mqbroker.storage.shared.brokers import BEING_TAKEN, RUNNING, BrokerRow, BrokerTable, Myself, State
+from mqbroker.storage.sql.database import DatabaseAwayError
 
 if TYPE_CHECKING:
     from mqbroker.config.model.home_cluster import EnhancedCluster
@@ -55,6 +56,8 @@ class Membership:
         self._stamping = Stamping(outside.database, self.table, self._row, outside.beat, outside.clock, outside.call, self._looked)
         self._watch = self._new_watch()
         self._takeover: Takeover | None = None
+        self._failed: dict[str, BrokerRow] = {}
+        """The row of each member whose takeover came to nothing the last time, as it was when that began."""
         self._adopted = Adopted()
         self._clients = Clients(self._adopted.nodes)
         self._solitude = Solitude(settings.failures, self._give_up_alone)
@@ -243,14 +246,34 @@ class Membership:
         await self.take_over(row)
 
     def describe(self) -> Deferred[list[Described]]:
-        """All members, as the database has them now."""
+        """All members, as the database has them now; while it does not answer, those that were there last."""
         cluster, table = self.me.cluster, self.table
 
-        def read(connection: Connection) -> list[Described]:
-            now, counts = table.now(connection), table.messages(connection)
-            return [Described(row, counts.get(row.broker, 0), now - row.stamp) for row in table.rows(connection, cluster)]
+        def read(connection: Connection) -> tuple[int, Mapping[str, int], list[BrokerRow]]:
+            return table.now(connection), table.messages(connection), table.rows(connection, cluster)
 
-        return self._outside.desk.ask(read)
+        return self._outside.desk.ask(read).addCallbacks(self._described, self._described_last)
+
+    def _described(self, found: tuple[int, Mapping[str, int], list[BrokerRow]]) -> list[Described]:
+        now, counts, rows = found
+        running = {row.broker for row in rows if row.state in RUNNING}
+        return [Described(row, row.state, counts.get(row.broker, 0), now - row.stamp, self._has_failed(row, running)) for row in rows]
+
+    def _has_failed(self, row: BrokerRow, running: Collection[str]) -> bool:
+        """Was a takeover begun, and nobody goes on with it?"""
+        if row.state not in BEING_TAKEN:
+            before = self._failed.get(row.broker)
+            return before is not None and (before.owner, before.state, before.stamp) == (row.owner, row.state, row.stamp)
+        if row.taker != self.me.broker:
+            return row.taker not in running
+        return self._takeover is None or self._takeover.target != row.broker
+
+    def _described_last(self, failure: Failure) -> list[Described] | Failure:
+        """This broker alone knows its state then."""
+        if self.seen is None or not isinstance(failure.value, DatabaseAwayError):
+            return failure
+        own = self._row.state
+        return [Described(row, own if row.broker == self.me.broker else None, None, None) for row in self.seen.rows]
 
     def _not_taken(self, failure: Failure) -> None:
         if not isinstance(failure.value, TakeoverError):
@@ -280,6 +303,7 @@ class Membership:
     # --- takeovers
 
     def takeover_begins(self, target: BrokerRow) -> None:
+        self._failed.pop(target.broker, None)
         active = self._active
         if active is not None:
             active.part(target.node_id)
@@ -287,6 +311,7 @@ class Membership:
 
     def takeover_failed(self, target: BrokerRow) -> None:
         self.takeovers_failed += 1
+        self._failed[target.broker] = target
         self._watch.forget(target.broker)
         active = self._active
         if active is not None:

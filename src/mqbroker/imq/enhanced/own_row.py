@@ -38,15 +38,58 @@ class RowOwner(Protocol):
         """Another one has the row; what this broker tries later changes nothing."""
 
 
-class OwnRow:
-    """The row of this process, ``me``.
+class Vacancy:
+    """Whether a row can be that of ``me``.
 
     A process of the same folder at the same place has ended, for one folder has one broker.  Any other one that the row names is watched
     for as long as the members would watch it: if it stamps its row, there are two brokers of one id, and the second is refused.
+    ``now`` is the monotonic clock.
     """
+
+    def __init__(self, me: Myself, settings: EnhancedCluster, now: Callable[[], float]) -> None:
+        self.patience = settings.monitor_interval * (settings.monitor_threshold + 1)
+        """How long a process is watched, s."""
+        self._me = me
+        self._now = now
+        self._watched: BrokerRow | None = None
+        """The row of another process, as it was when it was seen first."""
+        self._since = 0.0
+
+    def is_free(self, seen: BrokerRow | None) -> bool:
+        """Is the row nobody's, or that of a process which has ended?"""
+        if seen is None:
+            return True
+        if seen.cluster != self._me.cluster or seen.state in BEING_TAKEN:
+            return False
+        if seen.state not in RUNNING or (seen.folder, seen.url) == (self._me.folder, self._me.url):
+            return True
+        return seen == self._watched and self._now() - self._since >= self.patience
+
+    def refusal(self, seen: BrokerRow) -> str | None:
+        """Why the row can never be this process's; None where nothing speaks against it yet."""
+        if seen.cluster != self._me.cluster:
+            return f"imq.brokerid={seen.broker} is that of a broker of the cluster {seen.cluster} in this database"
+        if seen.state in BEING_TAKEN:
+            return None  # the stamp is the taker's
+        watched = self._watched
+        if watched is not None and watched.owner == seen.owner and watched.stamp != seen.stamp:
+            return f"imq.brokerid={seen.broker}: a broker of this id runs at {seen.url}; each member needs an id of its own"
+        return None
+
+    def watch(self, seen: BrokerRow) -> bool:
+        """Watch the process that the row names.  Returns whether that begins only now."""
+        if self._watched is not None and self._watched.owner == seen.owner:
+            return False
+        self._watched, self._since = seen, self._now()
+        return True
+
+
+class OwnRow:
+    """The row of this process, ``me``, which it gets when there is a :class:`Vacancy`."""
 
     def __init__(self, desk: Desk, table: BrokerTable, settings: EnhancedCluster, clock: Clock, owner: RowOwner) -> None:
         self.me: Myself
+        self._vacancy: Vacancy
         self.state: State | None = None
         """The state that the row is to have; None while it is not this process's."""
         self._desk = desk
@@ -56,10 +99,8 @@ class OwnRow:
         self._owner = owner
         self._machine = make_row_machine(RowData(self))
         self._node_id: Callable[[], str] = str
-        self._watched: BrokerRow | None = None
-        """The row of another process, as it was when it was seen first."""
-        self._since = 0.0
-        """When this process began to watch or to wait."""
+        self._taken_since: float | None = None
+        """When this process began to wait for a takeover of its row."""
         self._away = Trouble(clock.monotonic)
         self._timer: Cancellable | None = None
         self._failover = False
@@ -75,7 +116,8 @@ class OwnRow:
         """Become the member; then the owner is told, now or later."""
         self.me = me
         self._node_id = str
-        self._watched = None
+        self._vacancy = Vacancy(me, self._settings, self._clock.monotonic)
+        self._taken_since = None
         self._failover = False
         self._ended = None
         self._machine.start()
@@ -120,25 +162,13 @@ class OwnRow:
 
     def look_at_row(self) -> None:
         self._timer = None
-        me, table = self.me, self._table
+        me, table, vacancy = self.me, self._table, self._vacancy
 
         def look(connection: Connection) -> tuple[BrokerRow | None, bool]:
             seen = table.row(connection, me.broker)
-            return seen, self._is_free(seen) and table.join(connection, me, seen)
+            return seen, vacancy.is_free(seen) and table.join(connection, me, seen)
 
         self._desk.ask(look).addCallbacks(self._looked, self._look_failed)
-
-    def _is_free(self, seen: BrokerRow | None) -> bool:
-        """Is the row nobody's, or that of a process which has ended?"""
-        if seen is None:
-            return True
-        if seen.cluster != self.me.cluster or seen.state in BEING_TAKEN:
-            return False
-        if seen.state not in RUNNING or (seen.folder, seen.url) == (self.me.folder, self.me.url):
-            return True
-        watched = self._watched
-        patience = self._settings.monitor_interval * (self._settings.monitor_threshold + 1)
-        return watched is not None and watched == seen and self._clock.monotonic() - self._since >= patience
 
     def _looked(self, found: tuple[BrokerRow | None, bool]) -> None:
         seconds = self._away.over()
@@ -149,8 +179,8 @@ class OwnRow:
             self._machine.joined()
         elif seen is None:
             self._machine.held()  # another process has put it in at the same moment
-        elif seen.cluster != self.me.cluster:
-            self._refuse(f"imq.brokerid={seen.broker} is that of a broker of the cluster {seen.cluster} in this database")
+        elif (reason := self._vacancy.refusal(seen)) is not None:
+            self._refuse(reason)
         elif seen.state in BEING_TAKEN:
             self._wait_for_taker(seen)
         else:
@@ -165,22 +195,19 @@ class OwnRow:
         self._machine.held()
 
     def _watch_process(self, seen: BrokerRow) -> None:
-        watched = self._watched
-        if watched is None or watched.owner != seen.owner:
-            self._watched, self._since = seen, self._clock.monotonic()
+        self._taken_since = None
+        if self._vacancy.watch(seen):
             text = "the broker {id} was at {url}, and may be there: this one starts when it stamps its row no more"
             log.info(text, id=seen.broker, url=seen.url)
-        elif watched.stamp != seen.stamp:
-            self._refuse(f"imq.brokerid={seen.broker}: a broker of this id runs at {seen.url}; each member needs an id of its own")
-            return
         self._machine.held()
 
     def _wait_for_taker(self, seen: BrokerRow) -> None:
         limit = self._settings.takeover_wait
-        if self._watched is None or self._watched.state not in BEING_TAKEN:
-            self._watched, self._since = seen, self._clock.monotonic()
+        now = self._clock.monotonic()
+        if self._taken_since is None:
+            self._taken_since = now
             log.info("{taker} is taking this broker over: the start waits for that", taker=seen.taker)
-        if 0 <= limit <= self._clock.monotonic() - self._since:
+        if 0 <= limit <= now - self._taken_since:
             self._refuse(f"{seen.taker} has been taking this broker over for {limit:g} s (imq.cluster.ha.takeoverWaitTimeout)")
         else:
             self._machine.taken_over()

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from mqbroker.imq.links.requests import Peers
     from mqbroker.messaging.ports import Clock
     from mqbroker.messaging.turns.turn import Turn
-    from mqbroker.storage.shared.brokers import BrokerRow
+    from mqbroker.storage.shared.brokers import BrokerRow, State
     from mqbroker.storage.sql.database import Database
 
 
@@ -79,8 +79,13 @@ class Outside:
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """A member with the number of its messages, and how long ago it has stamped its row (ms)."""
+    """A member with its state, the number of its messages, and how long ago it has stamped its row (ms).
+
+    Each is None while the database does not say it.  ``failed``: a takeover of it was begun, and nobody goes on with it.
+    """
 
     row: BrokerRow
-    messages: int
-    age_ms: int
+    state: State | None
+    messages: int | None
+    age_ms: int | None
+    failed: bool = False

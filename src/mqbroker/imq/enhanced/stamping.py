@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from mqbroker.imq.enhanced.own_row import OwnRow
 from mqbroker.storage.shared.brokers import BrokerRow, BrokerTable
+from mqbroker.storage.sql.connections import Line
 from mqbroker.storage.sql.database import Connection, Database
 
 if TYPE_CHECKING:
@@ -41,18 +42,17 @@ class Stamping:
         call: Callable[[Callable[[], object]], object],
         tell: Callable[[Look | Exception], object],
     ) -> None:
-        self._database = database
+        self._line = Line(database)
         self._table = table
         self._row = row
         self._beat = beat
         self._clock = clock
         self._call = call
         self._tell = tell
-        self._connection: Connection | None = None
 
     def start(self, interval: float) -> None:
         """Stamp every ``interval`` seconds."""
-        self._beat.start(interval, self._step, self._leave)
+        self._beat.start(interval, self._step, self._line.close)
 
     def stop(self) -> None:
         self._beat.stop()
@@ -64,12 +64,11 @@ class Stamping:
         if state is None:
             return
         try:
-            if self._connection is None:
-                self._connection = self._database.connect()
-            own = self._row.stamp(self._connection, state) is not None
-            found: Look | Exception = self.look(self._connection, own)
+            connection = self._line.get()
+            own = self._row.stamp(connection, state) is not None
+            found: Look | Exception = self.look(connection, own)
         except Exception as error:
-            self._leave()
+            self._line.close()
             found = error
         self._call(lambda: self._tell(found))
 
@@ -77,8 +76,3 @@ class Stamping:
         """Read everything."""
         rows = self._table.rows(connection, self._row.me.cluster)
         return Look(self._clock.monotonic(), own, rows, self._table.owners(connection))
-
-    def _leave(self) -> None:
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            connection.close()

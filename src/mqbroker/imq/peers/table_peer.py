@@ -19,6 +19,7 @@ from mqbroker.imq.record.record import ChangeRecord
 from mqbroker.messaging.administration.registrar import Change
 from mqbroker.messaging.ports import Clock
 from mqbroker.storage.disk.diskwriter import DiskWriter
+from mqbroker.storage.sql.connections import Line
 from mqbroker.storage.sql.database import Connection, Database, DatabaseAwayError, DatabaseError
 from mqclient.errors import IllegalStateError, MQError, NotConnectedError
 from mqclient.management import ManagementError
@@ -60,7 +61,7 @@ class TablePeer:
         self.problem: str | None = None
         """Why the last question was not answered, in one line."""
         self._shared = shared
-        self._database = database
+        self._line = Line(database)
         self._writer = writer
         self._clock = clock
         self._place = place
@@ -68,7 +69,6 @@ class TablePeer:
         self._new_id = new_id
         self._table = RecordTable(database, shared.cluster)
         self._members = MemberTable(database, shared.cluster)
-        self._connection: Connection | None = None
         self._generation: str | None = None
         """That of the record that this broker has joined."""
         self._failures = 0
@@ -92,7 +92,7 @@ class TablePeer:
         self._stopped = True
         self._fail_waiting(NotConnectedError("the broker stops"))
         closed: Deferred[None] = Deferred()
-        self._writer.submit([self._close], lambda error: closed.callback(None))
+        self._writer.submit([self._line.close], lambda error: closed.callback(None))
         return closed
 
     def _work(self, operation: str, parameters: tuple[Any, ...]) -> Work:
@@ -189,23 +189,9 @@ class TablePeer:
     def _run(self, work: Work) -> Any:
         """Twice, because a connection may have been lost since the last time, and a commit may have lost its answer."""
         try:
-            return self._use(work, again=False)
+            return self._line.use(lambda connection: work(connection, False))
         except DatabaseAwayError:
-            return self._use(work, again=True)
-
-    def _use(self, work: Work, *, again: bool) -> Any:
-        if self._connection is None:
-            self._connection = self._database.connect()
-        try:
-            return work(self._connection, again)
-        except DatabaseAwayError:
-            self._close()
-            raise
-
-    def _close(self) -> None:
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            connection.close()
+            return self._line.use(lambda connection: work(connection, True))
 
     def _join(self, generation: str | None, position: int, beginning: ChangeRecord | None, connection: Connection, again: bool) -> Any:
         if beginning is None:

@@ -60,8 +60,8 @@ class Administration:
             if types:
                 self.update_address(address, types)
             return address
-        settings = core.settings_of(name, temporary)
-        types = types or frozenset((settings.default_address_routing_type,))
+        types = types or frozenset((core.settings_of(name, temporary).default_address_routing_type,))
+        settings = core.settings_by_use(name, temporary, types if auto_created and not temporary else ())
         address = Address(
             core.store.next_id(),
             name,
@@ -72,6 +72,8 @@ class Administration:
             temporary=temporary,
             internal=internal,
         )
+        if address.memory.settings is not settings:
+            address.memory.apply(settings)
         address.unbound_since_ms = core.clock.wall_ms()
         core.addresses[name] = address
         core.routing.changed()
@@ -97,6 +99,7 @@ class Administration:
         self.check_address_update(address, routing_types)
         if routing_types != address.routing_types:
             address.routing_types = routing_types
+            self._core.refresh_settings(address)
             self._core.routing.changed()
             if not address.temporary and not address.internal:
                 self._commit(lambda batch: batch.put_address(address.record()))
@@ -113,6 +116,7 @@ class Administration:
     def _set_automatic(self, address: Address, automatic: bool) -> None:
         if address.auto_created != automatic:
             address.auto_created = automatic
+            self._core.refresh_settings(address)
             self._commit(lambda batch: batch.put_address(address.record()))
 
     def check_address_deletion(self, name: str, force: bool) -> Address:
@@ -149,10 +153,19 @@ class Administration:
             raise QueueExistsError(f"AMQ229019: Queue {configuration.name} already exists on address {existing.definition.address}")
         settings = core.settings_of(configuration.address or configuration.name, bool(configuration.temporary))
         definition = resolve(configuration, settings)
+        if core.options.automatic_settings and configuration.auto_created and definition.name == definition.address:
+            definition = self._limited(definition)
         parse_filter(definition.filter_string)
         if not ((settings.auto_create_addresses if auto_create_address is None else auto_create_address) or definition.temporary):
             self._check_address(definition)
         return definition
+
+    def _limited(self, definition: QueueDefinition) -> QueueDefinition:
+        """A queue that comes into being with its address has the limit of such queues; a client's -1 says only that it knows of none."""
+        if definition.temporary or definition.max_consumers >= 0:
+            return definition
+        limit = self._core.settings_by_use(definition.address, False, (definition.routing_type,)).default_max_consumers
+        return replace(definition, max_consumers=limit)
 
     def create_queue(self, configuration: QueueConfiguration, *, auto_create_address: bool | None = None) -> Queue:
         """Make a queue.
@@ -265,6 +278,8 @@ class Administration:
         for observer in core.observers:
             observer.queue_removed(queue)
         core.forget_duplicate_ids(f"{address.name}::{queue.name}")
+        if queue.name == address.name:
+            core.refresh_settings(address)
         self._after_unbind(address, keep_address)
 
     def auto_create_for_send(
@@ -321,6 +336,8 @@ class Administration:
         core.queues[definition.name] = queue
         address.queues.append(queue)
         address.bound_once = True
+        if definition.name == address.name:
+            core.refresh_settings(address)
         core.routing.bind(queue)
         if new and definition.durable:
             # Before the observers hear of it: whom they tell may have to wait until the queue is on the disk.

@@ -71,9 +71,13 @@ def members(connection: Connection) -> list[tuple[str, str, str, str, str]]:
 
 
 def contents(connection: Connection) -> Iterator[tuple[str, list[str], list[Row]]]:
-    """Each table with its columns and rows."""
-    for name in NAMES:
-        yield name, columns(name), connection.rows(f"SELECT {', '.join(columns(name))} FROM {PREFIX}{name}")
+    """Each table with its columns and rows, all as they are at one moment."""
+    connection.begin_reading()
+    try:
+        for name in NAMES:
+            yield name, columns(name), connection.rows(f"SELECT {', '.join(columns(name))} FROM {PREFIX}{name}")
+    finally:
+        connection.rollback()
 
 
 def fill(connection: Connection, read: Callable[[str], Iterator[Sequence[Any]]]) -> int:

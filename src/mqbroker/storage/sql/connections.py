@@ -44,16 +44,11 @@ class Trouble:
         return None if since is None else self._now() - since
 
 
-class _Line:
-    """One of the connections: made when it is first wanted, and again after it was dropped.
+class Line:
+    """A connection: made when it is first wanted, and again after it was lost or closed.  One thread at a time may use it."""
 
-    ``away_since`` is when the database was first missed here, on the clock ``now``; None while it answers.
-    """
-
-    def __init__(self, database: Database, now: Callable[[], float]) -> None:
-        self.away_since: float | None = None
+    def __init__(self, database: Database) -> None:
         self._database = database
-        self._now = now
         self._connection: Connection | None = None
 
     def get(self) -> Connection:
@@ -62,29 +57,45 @@ class _Line:
         return self._connection
 
     def use(self, use: Callable[[Connection], T]) -> T:
+        """What ``use`` returns.  Raises what it raises; a lost connection is not used again."""
         try:
-            result = use(self.get())
+            return use(self.get())
         except DatabaseAwayError:
             self.close()
+            raise
+
+    def close(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+
+class _WatchedLine(Line):
+    """``away_since`` is when the database was first missed here, on the clock ``now``; None while it answers."""
+
+    def __init__(self, database: Database, now: Callable[[], float]) -> None:
+        super().__init__(database)
+        self.away_since: float | None = None
+        self._now = now
+
+    def use(self, use: Callable[[Connection], T]) -> T:
+        try:
+            result = super().use(use)
+        except DatabaseAwayError:
             if self.away_since is None:
                 self.away_since = self._now()
             raise
         self.away_since = None
         return result
 
-    def close(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
-
 
 class Connections:
     """``now`` is the monotonic clock, which every thread may read."""
 
     def __init__(self, database: Database, now: Callable[[], float]) -> None:
-        self._start = _Line(database, now)
-        self._writing = _Line(database, now)
-        self._reading = _Line(database, now)
+        self._start = Line(database)
+        self._writing = _WatchedLine(database, now)
+        self._reading = _WatchedLine(database, now)
 
     @property
     def away_since(self) -> float | None:

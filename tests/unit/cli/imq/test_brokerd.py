@@ -36,7 +36,7 @@ class BrokerdTests(SynchronousTestCase):
         return rest
 
     def test_a_new_instance_is_made_once(self) -> None:
-        result = self.brokerd("-tty", "-vmargs", "-Xmx1g")
+        result = self.brokerd("-tty", "-vmargs", "-Xmx1g", "-te", "-useRmiRegistry", "-rmiRegistryPort", "1099")
         self.assertIn(f"Created instance {self.instance}\n", result.out)
         self.assertTrue((self.instance / "props" / "config.properties").exists())
         self.assertEqual(self.brokerd().out, "")
@@ -103,6 +103,18 @@ class BrokerdTests(SynchronousTestCase):
             expected = ["--imq-option", f"{prefix}.user=me", "--imq-option", f"{prefix}.password=secret"]
             self.assertEqual(self.arguments(*words), expected)
 
+        (self.instance / "props" / "config.properties").write_text("imq.brokerid=b1\n")
+        self.keep_in_xml("jdbc:postgresql://db/mq")
+        self.started.clear()
+        self.assertEqual(self.arguments(*words), ["--imq-option", f"{begin}.user=me", "--imq-option", f"{begin}.password=secret"])
+        self.assertEqual(self.arguments("-dbpwd", "x", "-pwd", "y")[1::2], ["imq.keystore.password=y", f"{begin}.password=x"])
+
+    def keep_in_xml(self, url: str) -> None:
+        """Let the broker.xml name a database of the messages."""
+        path = self.instance / "etc" / "broker.xml"
+        store = f"<store><database-store><jdbc-connection-url>{url}</jdbc-connection-url></database-store></store>"
+        path.write_text(path.read_text().replace("</core>", f"{store}</core>"))
+
     def on_database(self) -> Connection:
         """Let b1 keep its messages in a database of SQLite, which has the tables; returns a connection to it."""
         path = self.varhome / "messages.db"
@@ -122,6 +134,12 @@ class BrokerdTests(SynchronousTestCase):
         self.started.clear()
         self.assertEqual(self.arguments("-reset", "store"), [])
         self.assertEqual([session.node_id_of(connection, broker) for broker in ("b1", "b2")], [None, "node-1"])
+        session.take(connection, "node-3", "owner", "b1")
+        (self.instance / "props" / "config.properties").write_text("imq.brokerid=b1\n")
+        self.keep_in_xml("jdbc:sqlite:../../messages.db")
+        self.assertEqual(self.arguments("-reset", "store"), [])
+        self.assertEqual([session.node_id_of(connection, broker) for broker in ("b1", "b2")], [None, "node-1"])
+        self.on_database()
         wrong = self.brokerd("-reset", "store", "-Dimq.persist.jdbc.opendburl=jdbc:oracle:x")
         self.assertEqual((wrong.status, "oracle is not supported" in wrong.err, self.started), (1, True, []))
 

@@ -45,6 +45,10 @@ class ViewTests(CommandCase):
         self.assertRegex(out, r"Msgs in store +performing takeover +status timestamp\n")
         self.assertRegex(out, r"b2 +h2:7676 +TAKEOVER_COMPLETE +12 +b1 +1 minute\n")
 
+    def test_what_the_database_does_not_say_is_left_out(self) -> None:
+        self.answer(listBrokers={**MEMBERS, "brokers": [{**MEMBER, "state": "UNKNOWN", "messages": None, "statusAgeMs": None}]})
+        self.assertRegex(self.good("list", "bkr"), r"b2 +h2:7676 +UNKNOWN +b1\n")
+
     def test_times_are_in_the_greatest_unit(self) -> None:
         found = [shown_age(ms) for ms in (-5, 0, 1_500, 59_999, 60_000, 7_200_000, 3 * 86_400_000)]
         self.assertEqual(found, ["0 seconds", "0 seconds", "1 second", "59 seconds", "1 minute", "2 hours", "3 days"])
@@ -90,9 +94,21 @@ class ChangeTests(CommandCase):
     def test_a_takeover_shows_whom_it_is_about(self) -> None:
         self.answer(listBrokers=MEMBERS)
         out = self.good("takeover", "bkr", "-n", "b2", "-f")
-        self.assertRegex(out, r"b2 +h2:7676 +TAKEOVER_COMPLETE")
-        self.assertTrue(out.endswith("Successfully performed takeover of the broker.\n"))
+        self.assertTrue(out.startswith("Taking over another broker where:\n\nThe broker performing the takeover:\n\n-----"))
+        self.assertIn("The broker whose store will be taken over:\n\n-----", out)
+        self.assertRegex(out, r"Broker ID +Address +State +Msgs in store +status timestamp\n")
+        self.assertRegex(out, r"b2 +h2:7676 +TAKEOVER_COMPLETE +12 +1 minute\n")
+        self.assertTrue(out.endswith("Successfully performed broker takeover.\n"))
         self.assertEqual(self.asked()[-1], ("takeOver", "b2"))
+        self.assertIn("The broker specified was not taken over.", self.good("takeover", "bkr", "-n", "b2", say="n"))
+
+    def test_a_takeover_of_nobody_is_refused_before_it_asks(self) -> None:
+        self.answer(listBrokers=MEMBERS)
+        err = "Cannot find broker with ID 'b9' in the cluster.\n\nPerforming takeover failed.\n"
+        self.assertEqual(self.bad("takeover", "bkr", "-n", "b9"), err)
+        self.answer(listBrokers=ROWS)
+        self.assertTrue(self.bad("takeover", "bkr", "-n", "b2").startswith("The broker does not support takeover operation.\n"))
+        self.assertEqual({asked[0] for asked in self.asked()}, {"listBrokers"})
 
     def test_a_restart_waits_until_the_broker_is_there_again(self) -> None:
         with mock.patch.object(Target, "_listens", side_effect=[True, False, False, True]):

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from unittest import mock
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from mqbroker.process.localfs import LocalFileSystem
 from mqbroker.process.sqlite import SqliteDatabase
+from mqbroker.storage.disk.nodelock import NodeLock
 from mqbroker.storage.shared.brokers import BrokerTable, Myself, State
 from mqbroker.storage.sql import schema, session
 from mqbroker.storage.sql.database import Connection
@@ -165,3 +169,42 @@ class TableCommands(SynchronousTestCase):
     def test_a_store_in_files_has_no_tables(self) -> None:
         (self.varhome / "instances" / "b1" / "props" / "config.properties").write_text("")
         self.assertIn("the properties name no database of messages", self.refused("create", "tbl"))
+
+    def with_broker_xml(self, *, runs: bool = False, store: str = "") -> None:
+        """The instance has files; a broker ``runs`` on it, its broker.xml has this database-store."""
+        folder = self.varhome / "instances" / "b1"
+        properties = self.properties.read_text()
+        shutil.rmtree(folder)
+        with mock.patch("os.execv"):
+            mqbroker("imq", "brokerd", "-varhome", str(self.varhome), "-name", "b1")
+        self.properties.write_text(properties)
+        if store:
+            text = (folder / "etc" / "broker.xml").read_text()
+            url = f"<database-store><jdbc-connection-url>{store}</jdbc-connection-url></database-store>"
+            (folder / "etc" / "broker.xml").write_text(text.replace("</core>", f"<store>{url}</store></core>"))
+        if runs:
+            (folder / "data" / "journal").mkdir(exist_ok=True)
+            lock = NodeLock(LocalFileSystem(), str(folder / "data" / "journal"))
+            lock.acquire()
+            self.addCleanup(lock.release)
+
+    def test_nothing_is_done_under_the_own_broker_outside_of_enhanced_clusters_either(self) -> None:
+        self.properties.write_text(self.properties.read_text().replace("imq.cluster.ha=true", "imq.cluster.ha=false"))
+        self.done("create", "tbl")
+        folder = self.backed_up()
+        self.take("b1")
+        self.with_broker_xml(runs=True)
+        for words in (("delete", "tbl"), ("recreate", "tbl"), ("delete", "tbl", "-f"), ("restore", "-dir", folder)):
+            self.assertIn("a broker runs on this instance, stop it first", self.refused(*words))
+        self.assertEqual(self.sessions(), ["b1"])
+
+    def test_the_database_may_be_that_of_the_broker_xml(self) -> None:
+        self.properties.write_text("imq.brokerid=b1\n")
+        self.with_broker_xml(store="jdbc:sqlite:../../mq.db")
+        self.done("create", "all")
+        self.take("b1")
+        self.take("other")
+        self.assertIn("Successfully deleted the data of the broker b1", self.done("delete", "tbl"))
+        self.assertEqual(self.sessions(), ["other"])
+        self.properties.write_text("")
+        self.assertIn("imq.brokerid is missing", self.refused("query"))

@@ -75,3 +75,11 @@ class OneTests(CommandCase):
             self.assertTrue(self.good(*command, say="n").endswith(f"The destination was not {done}.\n"))
             self.assertTrue(self.good(*command, "-f").endswith(f"Successfully {done} the destination.\n"))
         self.assertEqual(self.asked(), [("destroyDestination", "q", "orders"), ("purgeDestination", "q", "orders")])
+
+    def test_no_limit_may_be_written_as_0(self) -> None:
+        for word in ("create", "update"):
+            result = self.run_command(word, "dst", "-t", "q", "-n", "orders", "-o", "maxNumMsgs=0", "-o", "maxBytesPerMsg=0", "-f")
+            self.assertEqual(result.status, 0)
+            warning = "Warning: maxNumMsgs=0 means unlimited, which is written maxNumMsgs=-1\n"
+            self.assertTrue(result.err.startswith(warning), result.err)
+            self.assertEqual(self.asked()[-1][-1], '{"maxNumMsgs": "-1", "maxBytesPerMsg": "-1"}')

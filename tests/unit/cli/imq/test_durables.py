@@ -31,3 +31,11 @@ class DurableTests(CommandCase):
         self.assertEqual(self.asked(), [("destroyDurable", "sub", "c1")])
         self.assertTrue(self.good("destroy", "dur", "-n", "sub", say="n").endswith("The durable subscription was not destroyed.\n"))
         self.assertIn("with the -n option", self.bad("destroy", "dur"))
+
+    def test_purge(self) -> None:
+        out = self.good("purge", "dur", "-n", "sub", "-c", "c1", say="y")
+        self.assertTrue(out.startswith("Purging the durable subscription where:\n\n-----"))
+        self.assertTrue(out.endswith("Successfully purged the durable subscription.\n"))
+        self.assertEqual(self.asked(), [("purgeDurable", "sub", "c1")])
+        self.assertTrue(self.good("purge", "dur", "-n", "sub", say="n").endswith("The durable subscription was not purged.\n"))
+        self.assertIn("with the -n option", self.bad("purge", "dur"))

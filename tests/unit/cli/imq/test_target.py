@@ -81,6 +81,17 @@ class TargetTests(CommandCase):
         self.assertEqual(json.loads(self.good("list", "dur", "--json")), [])
         self.assertEqual(self.good("quiesce", "bkr", "-f", "--json"), "")
 
+    def test_a_silent_command_prints_nothing_but_errors(self) -> None:
+        self.answer(listDurables=[])
+        for words in (("list", "dur", "-s"), ("quiesce", "bkr", "-f", "-s")):
+            self.assertEqual(self.good(*words), "")
+        self.answer(listDurables=ManagementError("no such topic"))
+        self.assertIn("no such topic", self.bad("list", "dur", "-s"))
+
+    def test_options_of_imqcmd_without_effect(self) -> None:
+        self.answer(listDurables=[])
+        self.good("list", "dur", "-DimqSSLIsTrusted=true", "-rtm", "10", "-rtr", "2", "-javahome", "/j", "-varhome", "/v", "-verbose")
+
     def test_attributes_have_a_name_and_a_value(self) -> None:
         self.assertIn("the attribute 'a' is not valid: expected name=value", self.bad("update", "bkr", "-o", "a"))
 

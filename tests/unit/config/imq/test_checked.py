@@ -52,10 +52,6 @@ class CheckTests(SynchronousTestCase):
         )
         self.assertEqual(Made(usual).warnings, [])
 
-    def test_the_limit_of_automatic_topics_is_told_to_be_that_of_queues(self) -> None:
-        [warning] = Made("imq.autocreate.topic.consumerFlowLimit=5").warnings
-        self.assertIn("has no effect: the settings of automatic destinations have no kind", warning)
-
     def test_what_changes_nothing_is_accepted(self) -> None:
         text = (
             "imq.log.file.rolloverbytes=1\nimq.cluster.heartbeat.interval=2\nimq.jms.max_threads=9\nimq.yellow.threshold=1\n.level=INFO\n"

@@ -80,6 +80,16 @@ class StoreTests(SynchronousTestCase):
         made = Made(f"{JDBC_B1}imq.persist.jdbc.opendburl=jdbc:sqlite:/own.db", configuration=configuration)
         self.assertEqual(made.configuration.database_store, DatabaseStoreConfiguration("jdbc:sqlite:/own.db"))
 
+    def test_user_and_password_of_the_properties_come_before_those_of_the_broker_xml(self) -> None:
+        def made(text: str) -> DatabaseStoreConfiguration | None:
+            written = DatabaseStoreConfiguration("jdbc:postgresql://db/mq", "written", "there", network_timeout=5)
+            configuration = Configuration(cluster_user="u", cluster_password="p", database_store=written)
+            return Made(f"imq.brokerid=b1\n{text}", configuration=configuration).configuration.database_store
+
+        self.assertEqual(made(""), DatabaseStoreConfiguration("jdbc:postgresql://db/mq", "written", "there", network_timeout=5))
+        found = made("imq.persist.jdbc.user=me\nimq.persist.jdbc.password=secret")
+        self.assertEqual(found, DatabaseStoreConfiguration("jdbc:postgresql://db/mq", "me", "secret", network_timeout=5))
+
     def test_a_database_that_others_may_have_needs_an_id(self) -> None:
         def with_xml(url: str) -> Configuration:
             return Configuration(cluster_user="u", cluster_password="p", database_store=DatabaseStoreConfiguration(url))
@@ -144,6 +154,10 @@ class RecordTests(SynchronousTestCase):
         self.assertEqual(Made(f"{PEERS}{store}imq.brokerid=b1\n{ON_POSTGRESQL}").errors, [])
         [error] = self.errors(f"{PEERS}{store}imq.brokerid=b 1\n{ON_POSTGRESQL}")
         self.assertIn("imq.brokerid=b 1: expected a name that no other broker of the database has", error)
+
+    def test_a_database_of_one_broker_alone_cannot_have_the_record(self) -> None:
+        [error] = self.errors(f"{PEERS}{JDBC_B1}imq.persist.jdbc.opendburl=jdbc:sqlite:data/mq.db")
+        self.assertIn("imq.cluster.nomasterbroker=true needs a database that all brokers reach", error)
 
     def test_what_they_share_may_be_in_the_cluster_file(self) -> None:
         made = Made(f"imq.cluster.url=file:{CENTRAL}", files={CENTRAL: PEERS + ON_POSTGRESQL})

@@ -6,7 +6,7 @@ import json
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.config.imq.destinations import AttributeRefused, neutral_settings, parse_attributes, settings_with, shown_attributes
+from mqbroker.config.imq.destinations import AttributeRefused, parse_attributes, settings_with, shown_attributes
 from mqbroker.config.model.address_settings import AddressSettings, merge
 from mqbroker.server.security.kept_settings import parse_address_setting
 
@@ -30,6 +30,10 @@ class AttributeTests(SynchronousTestCase):
     def test_without_limits_messages_are_paged(self) -> None:
         self.assertEqual(self.settings(maxNumMsgs="-1").address_full_policy, "PAGE")
 
+    def test_the_old_way_to_say_that_there_is_no_limit(self) -> None:
+        made = self.settings(maxNumMsgs="0", maxTotalMsgBytes="0", maxBytesPerMsg="0")
+        self.assertEqual((made.max_size_messages, made.max_size_bytes, made.address_full_policy), (-1, -1, "PAGE"))
+
     def test_the_others(self) -> None:
         made = self.settings(maxNumActiveConsumers="1", consumerFlowLimit="5", localDeliveryPreferred="true")
         self.assertEqual((made.default_max_consumers, made.consumer_flow_limit, made.local_delivery_preferred), (1, 5, True))
@@ -37,7 +41,8 @@ class AttributeTests(SynchronousTestCase):
     def test_without_the_dead_message_queue_nothing_is_kept(self) -> None:
         made = self.settings(useDMQ="false")
         self.assertEqual((made.dead_letter_address, made.expiry_address), ("mq.sys.nowhere", "mq.sys.nowhere"))
-        made = self.settings(useDMQ="true")
+        self.assertEqual(self.settings(useDMQ="F"), made)
+        made = self.settings(useDMQ="t")
         self.assertEqual((made.dead_letter_address, made.expiry_address), ("mq.sys.dmq", "mq.sys.dmq"))
 
     def test_what_cannot_be_kept_is_refused_by_name(self) -> None:
@@ -62,12 +67,6 @@ class AttributeTests(SynchronousTestCase):
     def test_a_change_leaves_the_other_settings(self) -> None:
         made = self.settings(present={"maxSizeMessages": 5, "addressFullMessagePolicy": "BLOCK", "maxDeliveryAttempts": 3}, maxNumMsgs="6")
         self.assertEqual((made.max_size_messages, made.address_full_policy, made.max_delivery_attempts), (6, "BLOCK", 3))
-
-    def test_what_is_set_for_automatic_ones_does_not_hold_for_others(self) -> None:
-        automatic = settings_with({}, parse_attributes({"maxNumMsgs": "3", "localDeliveryPreferred": "true"}, True))
-        self.assertEqual(
-            neutral_settings(automatic), {"maxSizeMessages": -1, "addressFullMessagePolicy": "PAGE", "localDeliveryPreferred": False}
-        )
 
     def test_as_query_shows_them(self) -> None:
         shown = shown_attributes(self.settings(maxNumMsgs="10", useDMQ="false"), 4, 1000, queue=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from mqbroker.config.model.address_settings import ANYCAST, MULTICAST
 from mqbroker.config.model.cluster import ClusterConnectionConfiguration
 from mqbroker.config.model.configuration import Configuration
 from mqclient.urls import TransportUri
@@ -69,7 +70,7 @@ class AcceptorTests(SynchronousTestCase):
         found = self.acceptors(text + "imq.ssladmin.tls.port=7003\nimq.ssladmin.hostname=h")
         self.assertEqual(found[1:], [("ssladmin", "tcp://h:7003", True)])
         [error] = Made("imq.service.activelist=jms,ssladmin").errors
-        self.assertIn("TLS needs imq.keystore.password", error)
+        self.assertIn("config.properties:1: imq.service.activelist: TLS needs imq.keystore.password", error)
 
     def test_links_with_tls_make_the_port_one_with_tls(self) -> None:
         made = Made(CLUSTER + STORE + "imq.cluster.transport=ssl\nimq.keystore.file.dirpath=keys\nimq.jms.tcp.port=7001")
@@ -104,7 +105,7 @@ class AcceptorTests(SynchronousTestCase):
 
     def test_tls_without_a_password_stops_the_start(self) -> None:
         [error] = Made("imq.cluster.transport=ssl").errors
-        self.assertIn("TLS needs imq.keystore.password", error)
+        self.assertIn("imq.cluster.transport: TLS needs imq.keystore.password", error)
         self.assertIn("a masked password cannot be read", Made("imq.cluster.transport=ssl\nimq.keystore.password=ENC(1)").errors[0])
 
     def test_services_that_are_not_there(self) -> None:
@@ -133,12 +134,18 @@ class DestinationTests(SynchronousTestCase):
 
     def test_attributes_of_automatic_destinations(self) -> None:
         text = "imq.autocreate.destination.maxNumMsgs=5\nimq.autocreate.queue.maxNumActiveConsumers=1\n"
+        text += "imq.autocreate.queue.consumerFlowLimit=7\nimq.autocreate.topic.consumerFlowLimit=8\n"
         made = Made(text + "imq.autocreate.queue.localDeliveryPreferred=true")
-        settings = made.configuration.address_settings_repository().lookup("a")
-        self.assertEqual((settings.max_size_messages, settings.address_full_policy, settings.default_max_consumers), (5, "FAIL", 1))
-        self.assertTrue(settings.local_delivery_preferred)
+        limit = {"max_size_messages": 5, "address_full_policy": "FAIL"}
+        queues = limit | {"default_max_consumers": 1, "local_delivery_preferred": True, "consumer_flow_limit": 7}
+        expected = {ANYCAST: queues, MULTICAST: limit | {"consumer_flow_limit": 8}}
+        self.assertEqual((made.errors, made.warnings, made.configuration.automatic_settings), ([], [], expected))
+        settings = made.configuration.address_settings_repository().lookup("mq.sys.dmq")
+        self.assertEqual((settings.max_size_messages, settings.default_max_consumers), (-1, -1), "they hold for no others")
+        self.assertEqual(Made("").configuration.automatic_settings, {})
 
     def test_attributes_that_cannot_be_kept_stop_the_start(self) -> None:
+        self.assertEqual(Made("imq.autocreate.destination.maxNumMsgs=0").configuration.automatic_settings[ANYCAST]["max_size_messages"], -1)
         [error] = Made("imq.autocreate.destination.limitBehavior=REMOVE_OLDEST").errors
         self.assertIn("The attribute 'limitBehavior' cannot be 'REMOVE_OLDEST'", error)
         self.assertIn("maxBytesPerMsg=1 is refused", Made("imq.autocreate.destination.maxBytesPerMsg=1").errors[0])

@@ -15,11 +15,12 @@ class PlaceTests(SynchronousTestCase):
             (" mq://a:7677/ ", "a:7677"),
             ("[fe80::1]:7", "[fe80::1]:7"),
             ("10.0.0.1", "10.0.0.1:7676"),
+            (":7677", "localhost:7677"),
         ):
             self.assertEqual(str(parse_place(text)), expected)
 
     def test_what_is_no_broker(self) -> None:
-        for text in ("", "a:b", "a:0", "a:65536", "a b", "a:1/x"):
+        for text in ("", ":", "mq://", "a:b", "a:0", "a:65536", "a b", "a:1/x"):
             self.assertRaises(ValueError, parse_place, text)
 
     def test_a_list_has_each_broker_once(self) -> None:

@@ -66,3 +66,40 @@ class TableTests(SynchronousTestCase):
         self.assertEqual((is_secret("imq.keystore.password"), is_secret("imq.hostname")), (True, False))
         url = "imq.persist.jdbc.opendburl"
         self.assertEqual((is_secret(url, "jdbc:postgresql://db/mq?user=u&password=p"), is_secret(url, "jdbc:sqlite:x")), (True, False))
+
+    def test_files_that_openmq_has_written_are_accepted(self) -> None:
+        for name in (
+            "imq.instanceconfig.version",
+            "imq.jmx.connector.activelist",
+            "imq.audit.bsm.disabled",
+            "imq.autocreate.topic.sharedConsumerFlowLimit",
+            "imq.destination.expireDeliveredMessages",
+            "imq.portunif.enabled",
+            "imq.txn.reapLimit",
+        ):
+            entry = find_property(name)
+            assert entry is not None, name
+            self.assertEqual((entry.item.support, bool(entry.item.reason)), (Support.IGNORED, True), name)
+
+    def test_the_attributes_of_update_bkr(self) -> None:
+        """As imqcmd has them."""
+        self.assertEqual(
+            UPDATED_NAMES,
+            (
+                "imq.autocreate.destination.useDMQ",
+                "imq.autocreate.queue",
+                "imq.autocreate.queue.maxNumActiveConsumers",
+                "imq.autocreate.queue.maxNumBackupConsumers",
+                "imq.autocreate.topic",
+                "imq.cluster.url",
+                "imq.destination.DMQ.truncateBody",
+                "imq.destination.logDeadMsgs",
+                "imq.log.file.rolloverbytes",
+                "imq.log.file.rolloversecs",
+                "imq.log.level",
+                "imq.message.max_size",
+                "imq.portmapper.port",
+                "imq.system.max_count",
+                "imq.system.max_size",
+            ),
+        )

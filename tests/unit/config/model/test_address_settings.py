@@ -152,3 +152,18 @@ class AddressSettingsTests(SynchronousTestCase):
         repository = AddressSettingsRepository(settings={match: {"dead_letter_address": match} for match in matches})
         candidates = [str(partial["dead_letter_address"]) for partial in repository.candidates(name)]
         self.assertEqual(sorted(candidates), sorted(match for match in matches if match == name or applies(match)))
+
+    def test_settings_by_use_come_between_everything_and_what_is_more_specific(self) -> None:
+        automatic = {"redelivery_delay": 5, "max_delivery_attempts": 5}
+        repository = AddressSettingsRepository(
+            settings={"#": {"redelivery_delay": 1, "max_delivery_attempts": 1, "max_redelivery_delay": 1}}
+        )
+        repository.set("a.#", {"redelivery_delay": 2})
+        found = [repository.lookup(name, automatic) for name in ("b", "a.1")]
+        self.assertEqual(
+            [(each.redelivery_delay, each.max_delivery_attempts, each.max_redelivery_delay) for each in found], [(5, 5, 1), (2, 5, 1)]
+        )
+        self.assertEqual(repository.lookup("b").redelivery_delay, 1)
+        self.assertIs(repository.lookup("b", automatic), repository.lookup("c", automatic))
+        repository.remove("#")
+        self.assertEqual(repository.lookup("b", automatic).redelivery_delay, 5)

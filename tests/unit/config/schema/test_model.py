@@ -37,7 +37,8 @@ class ItemTests(TableCase):
             "role_mapping",
             "scale_down",
             "database_store",
-            "home_cluster",  # from the properties of OpenMQ
+            "automatic_settings",  # from the properties of OpenMQ
+            "home_cluster",  # as well
             "shared_store",
             "colocated",
             "replication",

@@ -150,11 +150,17 @@ class EnhancedTests(ImqCase):
 
     def test_the_members_with_their_states(self) -> None:
         row = BrokerRow("b2", "c", "b:7676", "n", "1", State.FAILOVER_COMPLETE, "b1", 5, "", "")
-        self.membership.described = [Described(row, 3, 61_000)]
+        self.membership.described = [Described(row, row.state, 3, 61_000)]
         shown = self.ask("listBrokers")
         self.assertEqual((shown["clusterIsHighlyAvailable"], shown["brokerID"]), (True, "b1"))
         expected = {"brokerID": "b2", "address": "b:7676", "state": "TAKEOVER_COMPLETE", "messages": 3}
         self.assertEqual(shown["brokers"], [{**expected, "takeoverBrokerID": "b1", "statusAgeMs": 61_000}])
+
+    def test_what_is_not_known_and_what_has_failed(self) -> None:
+        row = BrokerRow("b2", "c", "b:7676", "n", "1", State.FAILOVER_STARTED, "b1", 5, "", "")
+        self.membership.described = [Described(row, row.state, 3, 1, failed=True), Described(row, None, None, None)]
+        shown = [(each["state"], each["messages"], each["statusAgeMs"]) for each in self.ask("listBrokers")["brokers"]]
+        self.assertEqual(shown, [("TAKEOVER_FAILED", 3, 1), ("UNKNOWN", None, None)])
 
     def test_everything_about_the_broker(self) -> None:
         shown = {title: value for group in self.ask("queryBroker") for title, value in group}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from mqbroker.config.model.configuration import QueueConfiguration
 from mqbroker.messaging.turns.undecided import Undecided
 from mqclient.errors import IllegalStateError
 from tests.unit.imq.administration.support import ImqCase
@@ -72,13 +73,35 @@ class CreationTests(DestinationCase):
 
 
 class AutomaticTests(DestinationCase):
-    text = "imq.autocreate.destination.maxNumMsgs=3"
+    text = (
+        "imq.autocreate.destination.maxNumMsgs=3\nimq.autocreate.queue.maxNumActiveConsumers=2\n"
+        "imq.autocreate.queue.consumerFlowLimit=7\nimq.autocreate.topic.consumerFlowLimit=8\n"
+    )
 
-    def test_limits_of_automatic_destinations_do_not_hold_for_others(self) -> None:
-        self.assertEqual(self.world.messaging.core.settings_of("automatic").max_size_messages, 3)
+    def use(self, name: str, kind: int) -> None:
+        self.world.messaging.administration.auto_create_for_send(name, kind, None, lambda *permission: None)
+
+    def limits(self, kind: str, name: str) -> list[str]:
+        shown = self.shown(kind, name)
+        titles = ("Created Administratively", "Max Number of Messages", "Consumer Flow Limit")
+        return [shown[title] for title in titles]
+
+    def test_queues_and_topics_have_their_own(self) -> None:
+        self.use("work", 1)
+        self.use("news", 0)
+        self.assertEqual(self.limits("q", "work"), ["false", "3", "7"])
+        self.assertEqual(self.shown("q", "work")["Max Number of Active Consumers"], "2")
+        self.assertEqual(self.limits("t", "news"), ["false", "3", "8"])
+        reader = QueueConfiguration(name="me.reader", address="news", routing_type=0, durable=True)
+        self.assertEqual(self.world.messaging.administration.create_queue(reader).definition.max_consumers, -1)
+
+    def test_they_do_not_hold_for_others(self) -> None:
         self.ask("createDestination", "q", "orders")
-        settings = self.world.messaging.core.settings_of("orders")
-        self.assertEqual((settings.max_size_messages, settings.address_full_policy), (-1, "PAGE"))
+        self.ask("createDestination", "t", "prices")
+        for kind, name in (("q", "orders"), ("t", "prices"), ("q", "mq.sys.dmq")):
+            self.assertEqual(self.limits(kind, name), ["true", "unlimited (-1)", "1000"])
+        self.assertEqual(self.world.queue("orders").definition.max_consumers, -1)
+        self.assertEqual(self.agreed(), [("create", "orders"), ("create", "prices")], "no settings are needed for that")
 
 
 class ChangeTests(DestinationCase):

@@ -51,3 +51,11 @@ class DurableTests(ImqCase):
         self.assertIn("[:orders] - consumer does not exist", self.refused("destroyDurable", "orders"))
         self.world.session(name="s").consume("shared")
         self.assertIn("[:shared] - it is in use", self.refused("destroyDurable", "shared"))
+
+    def test_one_loses_its_messages_and_no_other_one_does(self) -> None:
+        self.world.session(name="s").publish(b"1", address="news", routing_type=0)
+        counts = {row["name"]: row["msgs"] for row in self.ask("listDurables")}
+        self.assertEqual(counts, {"shared": 1, "sub": 1})
+        self.ask("purgeDurable", "sub", "c1")
+        self.assertEqual({row["name"]: row["msgs"] for row in self.ask("listDurables")}, {"shared": 1, "sub": 0})
+        self.assertIn("Unable to purge durable subscription [c2:sub] - consumer does not exist", self.refused("purgeDurable", "sub", "c2"))

@@ -7,6 +7,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from mqbroker.imq.enhanced.takeover import TakeoverError
 from mqbroker.server.management.registry import ManagementError
 from mqbroker.storage.shared.brokers import State
+from mqbroker.storage.sql.database import DatabaseAwayError, DatabaseError
 from tests.unit.imq.enhanced.support import Cluster, Member
 
 
@@ -195,3 +196,53 @@ class MembershipTests(SynchronousTestCase):
         answers["takeoverComplete"]("b3", ["node"])
         with self.assertRaises(ManagementError):
             answers["databaseAnswers"]()
+
+
+class DescriptionTests(SynchronousTestCase):
+    """What ``list bkr`` shows of each member."""
+
+    def setUp(self) -> None:
+        self.cluster = Cluster(self.addCleanup)
+        self.one, self.two, self.three = (self.cluster.add(number) for number in (1, 2, 3))
+
+    def described(self, member: Member) -> dict[str, tuple[State | None, bool]]:
+        asked = member.membership.describe()
+        self.cluster.settle()
+        return {each.row.broker: (each.state, each.failed) for each in self.successResultOf(asked)}
+
+    def test_a_takeover_that_came_to_nothing_has_failed_until_the_member_is_another_one(self) -> None:
+        self.one.kill()
+        seen = self.cluster.row("b1")
+        self.two.database.fail_next = DatabaseError("no")
+        self.two.membership.take_over(seen).addErrback(lambda failure: None)
+        self.cluster.settle()
+        self.cluster.clock.advance(2)
+        self.assertEqual(self.described(self.two)["b1"], (State.OPERATING, True))
+        self.assertEqual(self.described(self.three)["b1"], (State.OPERATING, False), "whoever has not tried does not know")
+        again = Member(self.cluster, 1, self.one.folder)
+        again.start()
+        self.assertEqual(self.described(self.two)["b1"], (State.OPERATING, False))
+
+    def test_a_takeover_whose_taker_has_stopped_has_failed(self) -> None:
+        self.one.kill()
+        self.cluster.table.lock(self.cluster.connection, self.cluster.row("b1"), "b2")
+        self.assertEqual(self.described(self.three)["b1"], (State.FAILOVER_PENDING, False))
+        self.assertEqual(self.described(self.two)["b1"], (State.FAILOVER_PENDING, True), "nobody goes on with it here")
+        self.two.stop()
+        self.assertEqual(self.described(self.three)["b1"], (State.FAILOVER_PENDING, True))
+
+    def test_while_the_database_is_away_a_member_knows_its_own_state_alone(self) -> None:
+        self.cluster.pass_time(1)
+        self.two.database.away = True
+        asked = self.two.membership.describe()
+        self.cluster.settle()
+        found = {each.row.broker: (each.state, each.messages, each.age_ms) for each in self.successResultOf(asked)}
+        self.assertEqual(found, {"b1": (None, None, None), "b2": (State.OPERATING, None, None), "b3": (None, None, None)})
+
+    def test_a_member_that_never_had_its_database_knows_nobody(self) -> None:
+        four = Member(self.cluster, 4)
+        four.away_at_start = True
+        four.start()
+        asked = four.membership.describe()
+        self.cluster.settle()
+        self.failureResultOf(asked, DatabaseAwayError)

@@ -105,3 +105,14 @@ class OwnRowTests(SynchronousTestCase):
         self.one.membership.end(lambda: ended.append(True))
         self.cluster.settle()
         self.assertEqual(ended, [True])
+
+    def test_a_row_that_a_taker_gives_back_is_watched_anew(self) -> None:
+        """The stamp of the lock is the taker's, and no sign of life."""
+        self.one.kill()
+        moved = self.second()
+        seen = self.cluster.row("b1")
+        self.cluster.table.lock(self.cluster.connection, seen, "b2")
+        self.cluster.pass_time(12)
+        self.cluster.table.restore(self.cluster.connection, seen, "b2")
+        self.cluster.pass_time(14)
+        self.assertEqual((moved.refusals, moved.granted_times), ([], 1))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.config.model.configuration import QueueConfiguration
-from mqbroker.messaging.queues.definitions import QueueDefinition
+from mqbroker.messaging.queues.address import Address
+from mqbroker.messaging.queues.definitions import ANYCAST, MULTICAST, QueueDefinition
 from mqclient.errors import (
     AddressDoesNotExistError,
     IllegalStateError,
@@ -92,3 +93,61 @@ class AdministrationTests(SynchronousTestCase):
         with self.assertRaises(InvalidFilterExpressionError):
             self.administration.define_queue(QueueDefinition("r", "a", 1, "a = "))
         self.assertNotIn("r", self.bench.core.queues)
+
+
+class AutomaticSettingsTests(SynchronousTestCase):
+    """Settings of addresses that are created because somebody uses them."""
+
+    def setUp(self) -> None:
+        automatic = {ANYCAST: {"max_size_messages": 3, "default_max_consumers": 2}, MULTICAST: {"max_size_messages": 4}}
+        settings = {"#": {"max_size_messages": 9}, "special": {"max_size_messages": 1}}
+        self.bench = Bench(settings, automatic_settings=automatic)
+        self.administration = self.bench.messaging.administration
+
+    def use(self, address: str, kind: int) -> Address:
+        self.administration.auto_create_for_send(address, kind, None, lambda *permission: None)
+        found: Address = self.bench.core.addresses[address]
+        return found
+
+    def limits(self, address: Address) -> tuple[int, int]:
+        """By the address, and by its account."""
+        return address.settings.max_size_messages, address.memory.settings.max_size_messages
+
+    def test_each_kind_has_its_own(self) -> None:
+        self.assertEqual(self.limits(self.use("work", ANYCAST)), (3, 3))
+        self.assertEqual(self.limits(self.use("news", MULTICAST)), (4, 4))
+        self.assertEqual(self.bench.core.queues["work"].definition.max_consumers, 2)
+        self.assertEqual(self.bench.queue("reader", "news", MULTICAST).definition.max_consumers, -1)
+
+    def test_what_is_more_specific_comes_first(self) -> None:
+        self.assertEqual(self.limits(self.use("special", ANYCAST)), (1, 1))
+
+    def test_others_do_not_have_them(self) -> None:
+        own = self.bench.queue("own")
+        address = self.administration.create_address("defined", (ANYCAST,))
+        temporary = self.bench.queue("temporary", temporary=True, auto_created=True)
+        for each in (own.address, address, temporary.address):
+            self.assertEqual(self.limits(each), (9, 9))
+        self.assertEqual((temporary.definition.max_consumers, own.definition.max_consumers), (-1, -1))
+
+    def test_the_limit_of_a_client_that_knows_none_is_that_of_the_broker(self) -> None:
+        for given, expected in ((-1, 2), (None, 2), (1, 1), (5, 5)):
+            made = self.bench.queue(f"work {given}", auto_created=True, max_consumers=given)
+            self.assertEqual(made.definition.max_consumers, expected)
+        self.assertEqual(self.bench.queue("own", max_consumers=-1).definition.max_consumers, -1)
+
+    def test_an_address_that_an_administrator_claims_is_his(self) -> None:
+        address = self.use("news", MULTICAST)
+        self.administration.claim_address(address, frozenset((MULTICAST,)))
+        self.assertEqual(self.limits(address), (9, 9))
+        self.administration.leave_address(address)
+        self.assertEqual(self.limits(address), (4, 4))
+        self.administration.update_address(address, frozenset((ANYCAST,)))
+        self.assertEqual(self.limits(address), (3, 3))
+
+    def test_they_stay_when_other_settings_change(self) -> None:
+        address = self.use("work", ANYCAST)
+        self.bench.core.settings.set("work", {"redelivery_delay": 5})
+        self.bench.core.apply_settings()
+        self.assertEqual((self.limits(address), address.settings.redelivery_delay), ((3, 3), 5))
+        self.assertEqual(self.bench.core.settings_of("work").max_size_messages, 3)

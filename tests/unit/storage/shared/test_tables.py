@@ -119,3 +119,14 @@ class TableTests(SynchronousTestCase):
         with self.assertRaisesRegex(DatabaseError, "there is no broker b3"):
             tables.remove_broker(self.database, self.connection, "b3")
         self.assertEqual(self.sizes()["message"], 2)
+
+    def test_a_backup_is_as_everything_was_at_one_moment(self) -> None:
+        self.make()
+        other = self.database.connect()
+        self.addCleanup(other.close)
+        kept: dict[str, int] = {}
+        for name, _, rows in tables.contents(self.connection):
+            kept[name] = len(rows)
+            session.drop(other, "b1")
+        self.assertEqual((kept["session"], kept["message"]), (2, 2))
+        self.assertEqual(self.sizes()["message"], 1)

@@ -5,10 +5,40 @@ from __future__ import annotations
 from collections.abc import Callable
 from unittest import TestCase
 
-from mqbroker.storage.sql.connections import LOOK_PAUSE, TOLD_SECONDS, Connections, Outage, Trouble
+from mqbroker.storage.sql.connections import LOOK_PAUSE, TOLD_SECONDS, Connections, Line, Outage, Trouble
 from mqbroker.storage.sql.database import Connection, DatabaseAwayError, DatabaseError
 from tests.support.diskwriter import SimulatedDiskWriter
 from tests.unit.storage.sql.support import SqlRig
+
+
+class LineTests(TestCase):
+    def setUp(self) -> None:
+        self.database = SqlRig(self.addCleanup).database
+        self.line = Line(self.database)
+        self.addCleanup(self.line.close)
+
+    def test_a_connection_is_made_again_after_it_was_lost_and_after_it_was_closed(self) -> None:
+        first = self.line.get()
+        self.assertIs(self.line.use(lambda connection: connection), first)
+
+        def lose(connection: Connection) -> None:
+            raise DatabaseAwayError("cut")
+
+        self.assertRaises(DatabaseAwayError, self.line.use, lose)
+        second = self.line.get()
+        self.assertIsNot(second, first)
+        self.line.close()
+        self.line.close()
+        self.assertIsNot(self.line.get(), second)
+
+    def test_a_database_that_cannot_be_reached_is_tried_again(self) -> None:
+        def fail() -> Connection:
+            raise DatabaseAwayError("away")
+
+        connect, self.database.connect = self.database.connect, fail  # type: ignore[method-assign]
+        self.assertRaises(DatabaseAwayError, self.line.get)
+        self.database.connect = connect  # type: ignore[method-assign]
+        self.assertEqual(self.line.use(lambda connection: connection.rows("SELECT 1")), [(1,)])
 
 
 class ConnectionsTests(TestCase):
