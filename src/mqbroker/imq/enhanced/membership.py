@@ -391,7 +391,7 @@ class Membership:
         elif active.node_id in node_ids:
             self._row.lost()
 
-    def answer_data(self, nodes: Any) -> Deferred[list[str]]:
+    def answer_data(self, nodes: Any) -> list[str]:
         return self._adopted.answer(nodes)
 
     def answer_database(self) -> bool:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING, Any
 
-from twisted.internet.defer import Deferred
-
 from mqbroker.cluster.links.outgoing import node_id_bytes
+from mqbroker.messaging.turns.undecided import Undecided
 from mqclient.errors import NotConnectedError
 
 if TYPE_CHECKING:
@@ -23,31 +22,26 @@ class Adopted:
     def __init__(self, own: str = "") -> None:
         self.nodes: set[str] = {own} if own else set()
         self.complete = False
-        self._asked: list[tuple[Collection[str], Deferred[list[str]]]] = []
+        self._asked: list[Callable[[], object]] = []
+        """Who asks again when it is complete."""
 
     def begin(self, nodes: Iterable[str]) -> None:
-        """These are here since the start."""
+        """These are here since the start.  Called inside a turn."""
         self.nodes.update(nodes)
         self.complete = True
         asked, self._asked = self._asked, []
-        for those, answer in asked:
-            answer.callback(self._among(those))
+        for function in asked:
+            function()
 
-    def answer(self, asked: Any) -> Deferred[list[str]]:
-        """Which of the nodes (hexadecimal digits) another member has asked for are here; once that is complete.
+    def answer(self, asked: Any) -> list[str]:
+        """Which of the nodes (hexadecimal digits) another member has asked for are here.  Raises Undecided until that is complete.
 
         Raises ValueError for what is no list of texts.
         """
         if not isinstance(asked, list) or not all(isinstance(each, str) for each in asked):
             raise ValueError("a list of node ids was expected")
-        answer: Deferred[list[str]] = Deferred()
-        if self.complete:
-            answer.callback(self._among(asked))
-        else:
-            self._asked.append((asked, answer))
-        return answer
-
-    def _among(self, asked: Collection[str]) -> list[str]:
+        if not self.complete:
+            raise Undecided(self._asked.append)
         return sorted({node_id_bytes(node_id).hex() for node_id in self.nodes}.intersection(asked))
 
 

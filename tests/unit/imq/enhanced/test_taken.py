@@ -8,6 +8,8 @@ from twisted.internet.defer import Deferred, succeed
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.imq.enhanced.taken import Adopted, Taken
+from mqbroker.imq.links.operations import MemberOperations
+from mqbroker.messaging.turns.undecided import Undecided
 from mqclient.errors import NotConnectedError
 
 OWN, LOST, GONE = (f"00000000-0000-0000-0000-00000000000{number}" for number in (1, 2, 3))
@@ -20,12 +22,14 @@ def digits(node_id: str) -> str:
 class AdoptedTests(SynchronousTestCase):
     def test_what_it_has_is_told_once_it_is_known(self) -> None:
         adopted = Adopted(OWN)
-        answer = adopted.answer([digits(LOST), digits(GONE)])
-        self.assertNoResult(answer)
+        operations = MemberOperations({"hasDataOf": adopted.answer})
+        undecided = self.assertRaises(Undecided, operations.answer, "hasDataOf", [digits(LOST), digits(GONE)])
+        answers: list[Any] = []
+        undecided.when_known(lambda: answers.append(operations.answer("hasDataOf", [digits(LOST), digits(GONE)])))
         self.assertFalse(adopted.complete)
         adopted.begin([LOST])
-        self.assertEqual(self.successResultOf(answer), [digits(LOST)])
-        self.assertEqual(self.successResultOf(adopted.answer([digits(OWN)])), [digits(OWN)])
+        self.assertEqual(answers, [[digits(LOST)]])
+        self.assertEqual(operations.answer("hasDataOf", [digits(OWN)]), [digits(OWN)])
 
     def test_what_no_member_asks(self) -> None:
         for asked in (None, "text", [1], {}):

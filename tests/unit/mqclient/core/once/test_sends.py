@@ -7,7 +7,7 @@ from typing import Any
 
 from mqclient.errors import BodyNotRepeatableError, IdCacheError, MQError, NodeLostError, ObjectClosedError, SecurityError
 from mqclient.wire.message import KEY_DUPLICATE_ID
-from mqclient.wire.packets import ClusterTopologyV4, IdCacheState, SessionSend, SessionSendContinuation
+from mqclient.wire.packets import ClusterTopologyV4, ExceptionResponse, IdCacheQuery, IdCacheState, SessionSend, SessionSendContinuation
 from mqclient.wire.properties import STRING
 from tests.unit.mqclient.core.once.broker import OnceTestCase, RememberingBroker
 from tests.unit.mqclient.core_support import NODE_ID, connector, pending
@@ -156,6 +156,22 @@ class SendTests(OnceTestCase):
             self.tearDown()
         self.start()
 
+    def test_a_backup_that_does_not_say_yet_is_asked_again(self) -> None:
+        self.start(call_timeout=5000)
+        self.world.finish(self.send(b"first"))
+        self.broker.lost_answers.append(SessionSend)
+        sent = self.send(b"one")
+        self.world.network.brokers.clear()
+        self.world.network.stir()
+        self.broker.answers[IdCacheQuery] = lambda _: ExceptionResponse(223, "no answer")
+        self.back()
+        self.world.advance(100, step=0.25)
+        self.assertTrue(pending(sent))
+        self.broker.answers.clear()
+        self.world.advance(1)
+        self.world.finish(sent)
+        self.assertEqual(self.broker.bodies(), [b"first", b"one"])
+
     def test_nor_does_one_that_keeps_less_than_what_is_held(self) -> None:
         self.start()
         self.world.finish(self.send(b"first"))
@@ -260,8 +276,24 @@ class LargeTests(OnceTestCase):
         self.world.network.stir()
         self.broker.cache = IdCacheState(0, True)
         self.back()
-        self.failure(IdCacheError, sent)
+        self.assertIn("mqclient-", str(self.failure(IdCacheError, sent)))
         self.assertEqual(self.broker.bodies(), [b"first"])
+
+    def test_a_backup_that_does_not_say_yet_is_asked_again(self) -> None:
+        self.start(min_large_message_size=1000, call_timeout=5000)
+        self.world.finish(self.send(b"first"))
+        self.broker.lost_answers.append(SessionSendContinuation)
+        sent = self.send(b"x" * 900 + b"y" * 900)
+        self.world.network.brokers.clear()
+        self.world.network.stir()
+        self.broker.answers[IdCacheQuery] = lambda _: ExceptionResponse(223, "no answer")
+        self.back()
+        self.world.advance(100, step=0.25)
+        self.assertTrue(pending(sent))
+        self.broker.answers.clear()
+        self.world.advance(1)
+        self.world.finish(sent)
+        self.assertEqual(self.broker.bodies(), [b"first", b"x" * 900 + b"y" * 900])
 
     def test_an_upload_that_is_cut_off_begins_again(self) -> None:
         for lost in ("lost_answers", "lost_requests"):

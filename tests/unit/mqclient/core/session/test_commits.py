@@ -19,6 +19,7 @@ from mqclient.errors import (
     LargeMessageTakenBackError,
     MQError,
     NodeLostError,
+    ObjectClosedError,
     SecurityError,
     TransactionRolledBackError,
 )
@@ -27,7 +28,9 @@ from mqclient.wire.packets import (
     ClusterTopologyV4,
     Commit,
     CreateQueueV2,
+    CreateSessionV2,
     ExceptionResponse,
+    IdCacheQuery,
     IdCacheState,
     ProducerFailCredits,
     QueueQuery,
@@ -315,6 +318,147 @@ class SendingTests(CommitTestCase):
         self.world.finish(self.session.rollback())
         self.assertEqual(self.broker.stored, [])
 
+    def queue_refused(self, code: int = 104) -> None:
+        self.broker.queue_info = {"exists": False}
+        self.broker.answers[CreateQueueV2] = lambda _: ExceptionResponse(code, "the database is away")
+
+    def test_a_queue_that_cannot_be_made_just_now_is_waited_for(self) -> None:
+        self.start()
+        self.queue_refused()
+        self.sends(b"one", b"two")
+        commit = self.session.commit()
+        self.world.advance(20)
+        self.assertTrue(pending(commit))
+        self.assertEqual(self.broker.got(Commit), [])
+        self.broker.answers.clear()
+        self.world.advance(1)
+        self.world.finish(commit)
+        self.assertEqual(self.broker.bodies(), [b"one", b"two"])
+
+    def test_one_that_cannot_be_made_for_longer_means_rolled_back(self) -> None:
+        self.start(call_timeout=5000)
+        self.queue_refused()
+        self.sends(b"one")
+        commit = self.session.commit()
+        self.world.advance(6)
+        self.assertIn("the database is away", str(self.failure(TransactionRolledBackError, commit)))
+        self.broker.answers.clear()
+        self.sends(b"two")
+        self.commit()
+        self.assertEqual(self.broker.bodies(), [b"two"])
+
+    def test_a_broker_that_does_not_say_now_how_many_ids_it_keeps_means_the_same(self) -> None:
+        self.start(call_timeout=5000)
+        self.sends(b"one")
+        self.broker.answers[IdCacheQuery] = lambda _: ExceptionResponse(223, "no answer")
+        commit = self.session.commit()
+        self.world.advance(3)
+        self.assertTrue(pending(commit))
+        self.world.advance(3)
+        self.failure(TransactionRolledBackError, commit)
+
+    def in_doubt(self) -> Any:
+        """A commit that has happened and whose answer is lost, while the broker is away."""
+        self.sends(b"one")
+        self.broker.lost_answers.append(Commit)
+        commit = self.session.commit()
+        self.world.network.brokers.clear()
+        self.world.network.stir()
+        return commit
+
+    def test_a_commit_in_doubt_waits_until_the_queue_can_be_made(self) -> None:
+        for code in (104, 105):
+            self.start(call_timeout=5000)
+            commit = self.in_doubt()
+            self.queue_refused(code)
+            self.back()
+            self.world.advance(100, step=0.25)
+            self.assertTrue(pending(commit))
+            self.broker.answers.clear()
+            self.world.advance(1)
+            self.world.finish(commit)
+            self.assertEqual(self.broker.bodies(), [b"one"])
+            self.tearDown()
+        self.start()
+
+    def test_it_waits_until_the_broker_says_how_many_ids_it_keeps(self) -> None:
+        self.start(call_timeout=5000)
+        commit = self.in_doubt()
+        self.broker.answers[IdCacheQuery] = lambda _: ExceptionResponse(223, "no answer")
+        self.back()
+        self.world.advance(100, step=0.25)
+        self.assertTrue(pending(commit))
+        self.broker.answers.clear()
+        self.world.advance(1)
+        self.world.finish(commit)
+        self.assertEqual(self.broker.bodies(), [b"one"])
+
+    def test_it_waits_until_the_broker_takes_claims(self) -> None:
+        for kind in ("lost_answers", "lost_requests"):
+            self.start()
+            self.sends(b"one")
+            getattr(self.broker, kind).append(Commit)
+            self.broker.refused[COMMITS_ADDRESS] = 210
+            commit = self.session.commit()
+            self.world.advance(100, step=0.25)
+            self.assertTrue(pending(commit))
+            self.broker.refused.clear()
+            self.world.advance(5)
+            self.world.finish(commit)
+            self.assertEqual(self.broker.bodies(), [b"one"])
+            self.tearDown()
+        self.start()
+
+    def test_it_waits_until_the_broker_takes_another_session(self) -> None:
+        self.start()
+        commit = self.in_doubt()
+        others: list[Any] = []
+
+        def refuse_others(request: Any) -> Any:
+            if request.session_channel_id == self.session.channel_id:
+                return self.broker._answers(request)[0]
+            others.append(request)
+            return ExceptionResponse(112, "too many sessions")
+
+        self.broker.answers[CreateSessionV2] = refuse_others
+        self.back()
+        self.world.advance(100, step=0.25)
+        self.assertTrue(pending(commit))
+        self.assertGreater(len(others), 1)
+        self.broker.answers.clear()
+        self.world.advance(1)
+        self.world.finish(commit)
+        self.assertEqual(self.broker.bodies(), [b"one"])
+
+    def test_a_claim_is_not_forgotten_with_its_session(self) -> None:
+        self.start()
+        self.sends(b"one")
+        self.broker.lost_requests.append(Commit)
+        self.broker.lost_answers.append(Commit)  # that of the claim
+        refused: list[Any] = []
+
+        def refuse_once(request: Any) -> Any:
+            if request.session_channel_id == self.session.channel_id or self.broker.lost_answers or refused:
+                return self.broker._answers(request)[0]
+            refused.append(request)
+            return ExceptionResponse(105, "not allowed")
+
+        self.broker.answers[CreateSessionV2] = refuse_once
+        commit = self.session.commit()
+        self.world.advance(5)
+        self.world.finish(commit)
+        self.assertEqual((len(refused), self.broker.bodies()), (1, [b"one"]))
+
+    def test_a_commit_in_doubt_ends_with_its_session(self) -> None:
+        self.start()
+        commit = self.in_doubt()
+        self.queue_refused()
+        self.back()
+        self.world.advance(5)
+        self.world.finish(self.session.close())
+        self.world.advance(40)
+        self.failure(ObjectClosedError, commit)
+
     def test_what_is_begun_meanwhile_belongs_to_the_next_transaction(self) -> None:
         self.start()
         self.sends(b"one")
@@ -490,6 +634,23 @@ class FunctionTests(CommitTestCase):
             await self.send(b"one")
 
         self.failure(SecurityError, self.run_function(work))
+
+    def test_it_runs_again_while_the_broker_cannot_remember_commits(self) -> None:
+        self.start(call_timeout=5000)
+        self.broker.queue_info = {"exists": False}
+        self.broker.answers[CreateQueueV2] = lambda _: ExceptionResponse(104, "the database is away")
+        runs: list[int] = []
+
+        async def work(session: Any) -> None:
+            runs.append(1)
+            await self.send(b"one")
+
+        found = self.session.transaction(work)
+        self.world.advance(12)
+        self.broker.answers.clear()
+        self.world.advance(1)
+        self.world.finish(found)
+        self.assertEqual((len(runs), self.broker.bodies()), (3, [b"one"]))
 
     def test_what_cannot_be_committed_is_not_left_to_the_next(self) -> None:
         self.start()

@@ -16,7 +16,8 @@ from mqclient.core.message import ClientMessage
 from mqclient.core.once.caches import IdCaches
 from mqclient.core.once.held import Held
 from mqclient.core.once.ids import OwnIds, has_id_of_application
-from mqclient.core.runtime import Runtime, Timer, Waiters
+from mqclient.core.once.questions import PAUSE, may_pass
+from mqclient.core.runtime import Runtime, Timer, Waiters, sleep
 from mqclient.core.sending.async_sends import AsyncSends
 from mqclient.core.sending.sendable import encoded
 from mqclient.core.sending.uploads import LargeUploads, Uploader
@@ -172,7 +173,7 @@ class RepeatedSends:
                 try:
                     await self.ready()
                     if self._caches.known(held.address) is None:
-                        await self._caches.check(held.address)
+                        await (self._check_held(held) if began else self._caches.check(held.address))
                     held.body.rewind()
                     began = True
                     answer = await self._session.uploads.send(producer, held.wire, held.address, True, None, era)
@@ -263,7 +264,7 @@ class RepeatedSends:
     async def _check_again(self, address: str, incarnation: int) -> None:
         """Give up the sends to an address whose ids the broker, now perhaps the backup, may not know."""
         try:
-            size, error = await self._caches.check(address), None
+            size, error = await self._size_in_doubt(address), None
         except IdCacheError as missing:
             size, error = 0, missing
         except MQError:
@@ -271,10 +272,26 @@ class RepeatedSends:
         if self._channel.incarnation != incarnation or size >= self._counts[address]:
             return
         for held in [held for held in self._again.values() if held.address == address]:
-            what = f"whether the broker has the message with the duplicate id {held.duplicate_id} cannot be found out"
-            found = IdCacheError(f"{what}: {error or f'it keeps {size} duplicate ids of {address} (id-cache-size)'}")
-            found.__cause__ = error
-            self._tell(self.unconfirmed, held, found)
+            self._tell(self.unconfirmed, held, _in_doubt(held, error or f"it keeps {size} duplicate ids of {address} (id-cache-size)"))
+
+    async def _check_held(self, held: Held) -> None:
+        """As :meth:`_check_again`, for a large message whose upload has begun before."""
+        try:
+            await self._size_in_doubt(held.address)
+        except IdCacheError as error:
+            raise _in_doubt(held, error) from error
+
+    async def _size_in_doubt(self, address: str) -> int:
+        """As :meth:`.IdCaches.check`, for sends that the broker may have: asks until it says so, or the session is over."""
+        while True:
+            try:
+                return await self._caches.check(address)
+            except IdCacheError as error:
+                if self._channel.error is None and not may_pass(error.__cause__):
+                    raise
+            if self._channel.error is not None:
+                raise self._channel.error
+            await sleep(self._runtime, PAUSE)
 
     def _keep(self, held: Held) -> None:
         self._count += 1
@@ -324,6 +341,13 @@ class RepeatedSends:
             function(*args)
         except Exception as error:  # the application's failure must not stop the session
             self._runtime.log_failure("a send acknowledgement handler failed", error)
+
+
+def _in_doubt(held: Held, reason: IdCacheError | str) -> IdCacheError:
+    """The error for a send of which a broker with too few ids cannot tell."""
+    error = IdCacheError(f"whether the broker has the message with the duplicate id {held.duplicate_id} cannot be found out: {reason}")
+    error.__cause__ = reason if isinstance(reason, IdCacheError) else None
+    return error
 
 
 def lost(what: str, error: MQError) -> MQError:

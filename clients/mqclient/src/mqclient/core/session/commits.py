@@ -14,13 +14,14 @@ from mqclient.core.once.caches import IdCaches
 from mqclient.core.once.held import Held
 from mqclient.core.once.ids import OwnIds, commit_marker
 from mqclient.core.once.outcomes import Outcomes
+from mqclient.core.once.questions import may_pass
 from mqclient.core.once.sends import INTERRUPTED, lost
 from mqclient.core.sending.flow import ProducerFlow
 from mqclient.core.sending.uploads import LargeUploads
 from mqclient.core.sending.work import Work
 from mqclient.core.session.transactions import Transaction, rolled_back
 from mqclient.core.settings import LocatorSettings
-from mqclient.errors import IdCacheError, MQError, TransactionRolledBackError
+from mqclient.errors import ExactlyOnceError, IdCacheError, MQError, TransactionRolledBackError
 from mqclient.wire.packets import Commit, NullResponse, Rollback, SessionSend
 
 
@@ -120,7 +121,7 @@ class Commits:
         if not (transaction.has_work or transaction.rollback_only):
             return
         sends, whole = self._sends, self._whole and cause is None and not transaction.has_receipts
-        await self._outcomes.prepare()
+        await self._prepare(transaction)
         while True:
             if transaction.rollback_only:
                 await self._roll_back(transaction)
@@ -129,6 +130,16 @@ class Commits:
             if not whole:
                 raise rolled_back(cause) from cause
             await self._repeat(transaction, sends)
+
+    async def _prepare(self, transaction: Transaction) -> None:
+        """Raises ``TransactionRolledBackError`` when the broker cannot remember commits just now; nothing was committed then."""
+        try:
+            await self._outcomes.prepare()
+        except ExactlyOnceError as error:
+            if not may_pass(error.__cause__):
+                raise
+            await self._roll_back(transaction)
+            raise TransactionRolledBackError(f"the transaction was rolled back, and can be repeated: {error}") from None
 
     async def _written(self, transaction: Transaction) -> BaseException | None:
         while True:

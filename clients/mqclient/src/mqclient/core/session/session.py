@@ -20,7 +20,8 @@ from mqclient.core.listeners import SendAcknowledgementHandler
 from mqclient.core.message import ClientMessage
 from mqclient.core.once.caches import IdCaches
 from mqclient.core.once.ids import OwnIds
-from mqclient.core.once.outcomes import Outcomes, in_session
+from mqclient.core.once.outcomes import Outcomes
+from mqclient.core.once.questions import Questions
 from mqclient.core.once.sends import RepeatedSends
 from mqclient.core.readers import Readers
 from mqclient.core.runtime import Runtime, starts
@@ -119,10 +120,11 @@ class Session(EncodedMethods, ListenerMethods, QueueMethods, Closing):
             return await factory.open_plain(request, transacted)
 
         async def ask(address: str) -> IdCacheState:
-            return await in_session(lambda: open_session(False), lambda session: factory.id_cache(session, address))
+            return await questions.ask(lambda session: factory.id_cache(session, address))
 
+        questions = Questions(self.channel, open_session, self.settings.call_timeout / 1000)
         caches = IdCaches(self.runtime, self.settings.exactly_once_id_cache_size, ask)
-        self.commits = Commits(self, caches, ids, Outcomes(open_session, caches, ids))
+        self.commits = Commits(self, caches, ids, Outcomes(questions, caches, ids))
         self.once = RepeatedSends(self, factory.node, caches, ids, self.commits)
 
     # --- state ---
