@@ -47,7 +47,7 @@ def problem(words: list[str]) -> str | None:
             command, context, rest = resolve(arguments)
             if isinstance(command, click.Group) and "--help" not in rest:
                 return "a command is missing"
-            command.make_context(context.info_name, rest)
+            command.make_context(context.info_name, rest, parent=context.parent)
         elif program == "mqbroker-service":
             return None if set(arguments) <= SERVICE_ACTIONS else "unknown action"
         elif program == "twistd" and "mqbroker" in arguments:
