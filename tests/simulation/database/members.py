@@ -10,9 +10,11 @@ from dataclasses import replace
 from typing import Any
 
 from mqbroker.config.model.home_cluster import EnhancedCluster
+from mqbroker.imq.record.codec import change_from
 from mqbroker.node.activation import Surroundings, make_activation
 from mqbroker.node.life_machine import active
 from mqbroker.node.parts import Parts
+from mqbroker.storage.sql.texts import given
 from tests.simulation.cluster.ledger import ClusterLedger
 from tests.simulation.database import tables
 from tests.simulation.database.connections import ServerDatabase
@@ -77,6 +79,17 @@ class MemberNode(OnDatabase, HomeNode):
         """Its data as far as clients can have them; None while it serves nobody."""
         store = self.store
         return Stay(store.session.number, frozenset(store._inheriting._known)) if self.serves and store._loaded else None
+
+    @property
+    def unread(self) -> set[str] | None:
+        """The queues of which it has not read what the record says by now; None while it serves nobody."""
+        if not self.serves:
+            return None
+        position = self.homes.shared.recording.standing.position
+        changes = [
+            change_from(given(value)) for (value,) in self.server_of_data.ask("SELECT value FROM {record} WHERE position > ?", (position,))
+        ]
+        return {change.key.partition(":")[2] for change in changes}
 
     @property
     def is_owner(self) -> bool:

@@ -147,12 +147,16 @@ class Administration:
         existing = core.queues.get(configuration.name)
         if existing is not None:
             raise QueueExistsError(f"AMQ229019: Queue {configuration.name} already exists on address {existing.definition.address}")
-        settings = core.settings_of(configuration.address or configuration.name, bool(configuration.temporary))
-        definition = resolve(configuration, settings)
+        definition = self.wanted_queue(configuration)
+        settings = core.settings_of(definition.address, definition.temporary)
         parse_filter(definition.filter_string)
         if not ((settings.auto_create_addresses if auto_create_address is None else auto_create_address) or definition.temporary):
             self._check_address(definition)
         return definition
+
+    def wanted_queue(self, configuration: QueueConfiguration) -> QueueDefinition:
+        """The definition that is asked for, whether it can be made or not."""
+        return resolve(configuration, self._core.settings_of(configuration.address or configuration.name, bool(configuration.temporary)))
 
     def create_queue(self, configuration: QueueConfiguration, *, auto_create_address: bool | None = None) -> Queue:
         """Make a queue.
