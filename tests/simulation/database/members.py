@@ -86,10 +86,8 @@ class MemberNode(OnDatabase, HomeNode):
         if not self.serves:
             return None
         position = self.homes.shared.recording.standing.position
-        changes = [
-            change_from(given(value)) for (value,) in self.server_of_data.ask("SELECT value FROM {record} WHERE position > ?", (position,))
-        ]
-        return {change.key.partition(":")[2] for change in changes}
+        rows = self.server_of_data.ask("SELECT value FROM {record} WHERE position > ?", (position,))
+        return {change_from(given(value)).key.partition(":")[2] for (value,) in rows}
 
     @property
     def is_owner(self) -> bool:
