@@ -35,6 +35,8 @@ class MemberLedger(HomeLedger):
         super().__init__(has_record=True)
         self.lost_at: dict[int, float] = {}
         """When the sessions of an activation got another owner, by the turn of its broker, which is the life of its receipts."""
+        self.from_former: set[int] = set()
+        """The ids of messages that a former owner has given to another member, for a consumer there."""
         self.stale = 0
         """Receipts that came from a former owner."""
         self.stays: dict[str, Stay | None] = {}
@@ -62,7 +64,7 @@ class MemberLedger(HomeLedger):
         return copy[0] in self.doubtful.get(message.identity, ()) and not self.by_copy.get(copy)
 
     def receive(self, receipt: Receipt) -> str | None:
-        if receipt.sent >= self.lost_at.get(receipt.life, NEVER):
+        if receipt.sent >= self.lost_at.get(receipt.life, NEVER) or receipt.message_id in self.from_former:
             self.stale += 1
             return None if receipt.copy[1] in self.sent else f"{receipt.copy} was never sent"
         # A client may be at any member by now, and no two messages have one id.

@@ -10,7 +10,9 @@ from dataclasses import replace
 from typing import Any
 
 from mqbroker.config.model.home_cluster import EnhancedCluster
+from mqbroker.imq.delivery.remote_consumer import RemoteConsumer
 from mqbroker.imq.record.codec import change_from
+from mqbroker.messaging.message.message import Message
 from mqbroker.node.activation import Surroundings, make_activation
 from mqbroker.node.life_machine import active
 from mqbroker.node.parts import Parts
@@ -73,6 +75,26 @@ class MemberNode(OnDatabase, HomeNode):
         super().became_active(process)
         process.life = self.server_of_data.turn_of(self.store.owner)
         self.last_trouble = self.world.now
+
+    def _watch_losses(self) -> None:
+        """Notice also what a home gives that does not know yet that its data have another owner."""
+        super()._watch_losses()
+        delivery, ledger, server = self.homes.delivery, self.cluster_ledger, self.server_of_data
+        assert isinstance(ledger, MemberLedger)
+        open_consumer = delivery.open_consumer
+
+        def watched(remote: RemoteConsumer) -> None:
+            take_in = remote._take_in
+
+            def taking_in(message: Message, home_id: int, delivery_count: int) -> None:
+                take_in(message, home_id, delivery_count)
+                if not server.ask("SELECT 1 FROM {session} WHERE node_id = ? AND current = 1", (remote.home,)):
+                    ledger.from_former.add(message.message_id)
+
+            remote._take_in = taking_in  # type: ignore[method-assign]
+            open_consumer(remote)
+
+        delivery.open_consumer = watched  # type: ignore[method-assign]
 
     @property
     def stay(self) -> Stay | None:
