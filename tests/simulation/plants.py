@@ -559,8 +559,8 @@ ENHANCED_PLANTS = {
     ),
     "taken-over-and-not-read": Plant(
         "mqbroker.messaging.messaging:Messaging.adopt",
-        "for each in recovered.inherited]",
-        "for each in recovered.inherited[1:]]",
+        "self._join(recovered.inherited, None)",
+        "self._join(recovered.inherited[1:], None)",
         ("are left in the table of", *LOST),
         (6,),
     ),
@@ -575,6 +575,13 @@ ENHANCED_PLANTS = {
         "self.branches.restore(part.found, queues, held)",
         "pass",
         ("are left in the table of", "is stranded", "are stranded", *LOST, *WOULD_BE_LOST),
+    ),
+    "former-life-taken-over": Plant(
+        "mqbroker.imq.definitions.registrar:HomeRegistrar.ended",
+        "assert self._recorder is not None",
+        "return Ended()",
+        ("before this life of the queue", " lacks "),
+        (100, 80),
     ),
     "inherited-not-read-at-a-start": Plant(
         "mqbroker.storage.sql.sqlstore:SqlStore._load",

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from mqbroker.messaging.administration.registrar import Change, Reservation
+from mqbroker.messaging.administration.registrar import Change, LocalRegistrar, Reservation
 from mqbroker.messaging.turns.undecided import Undecided
 from mqclient.errors import MQError
 
 
-class SlowRegistrar:
+class SlowRegistrar(LocalRegistrar):
     """Answers at once until ``slow`` is true, and then by :meth:`decide`; ``no`` is the error of all questions that are refused.
 
     ``agreed`` are the changes that were agreed to, ``made_changes`` those that were made, ``owners`` who has which name, ``withdrawn``

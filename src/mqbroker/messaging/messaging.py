@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 
 from mqbroker.config.model.cluster import DivertConfiguration
@@ -24,7 +24,7 @@ from mqbroker.messaging.delivery.renewal import Renewal
 from mqbroker.messaging.delivery.restoring import restore_messages
 from mqbroker.messaging.delivery.sending import Sending
 from mqbroker.messaging.delivery.settlement import Settlement
-from mqbroker.messaging.ports import Clock, Recovered, Store
+from mqbroker.messaging.ports import Clock, Inherited, Recovered, Store
 from mqbroker.messaging.queues.definitions import ROUTING_TYPE_NAMES, QueueDefinition, resolve
 from mqbroker.messaging.queues.queue import Queue
 from mqbroker.messaging.readers.readers import Readers, queues_with_readers
@@ -90,7 +90,7 @@ class Messaging:
         count = len(recovered.messages)
         held = restore_messages(core, queues, recovered.messages, to_hold, with_readers)
         core.paging.restore(queues, core.account_of)
-        parts = [(each, join_queues(core, self.administration, each)) for each in recovered.inherited]
+        parts = self._join(recovered.inherited, recovered.settings)
         held.update(restore_inherited(core, parts, to_hold, with_readers))
         for queue in queues.values():
             wanted = {message_id for queue_id, message_id in to_hold.difference(held) if queue_id == queue.queue_id}
@@ -108,13 +108,18 @@ class Messaging:
         return count
 
     def adopt(self, recovered: Recovered) -> None:
-        """Take over what another broker had, within a turn, while this one serves; its settings do not matter here."""
+        """Take over what another broker had, within a turn, while this one serves."""
         core = self.core
-        parts = [(each, join_queues(core, self.administration, each)) for each in recovered.inherited]
+        parts = self._join(recovered.inherited, None)
         held = restore_inherited(core, parts, set(), {queue.queue_id for queue in core.reader_queues})
         for part, queues in parts:
             restore_duplicate_ids(core, part.found.duplicate_ids)
             self.branches.restore(part.found, queues, held)
+
+    def _join(self, inherited: Sequence[Inherited], kept: Mapping[tuple[str, str], str] | None) -> list[tuple[Inherited, dict[int, Queue]]]:
+        """As :func:`join_queues`; what has ended is known before any queue is made.  ``kept``: see :meth:`.Registrar.ended`."""
+        ended = [self.registrar.ended(each.found, self.core, kept) for each in inherited]
+        return [(each, join_queues(self.core, self.administration, each, gone)) for each, gone in zip(inherited, ended, strict=True)]
 
     def deploy(
         self,

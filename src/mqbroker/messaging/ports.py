@@ -252,13 +252,13 @@ class Recovered:
 class Inherited:
     """What another broker had, and this one has now, with all messages in their place.
 
-    ``found`` has the ids of that broker's queues, and no settings.  ``assign`` is called once all of them are there: it takes the ids that
-    they have here, by the ids that they had there.  From then on their messages are in the pages, before all others; it returns how many
-    came, by address and (own) queue id.
+    ``found`` has the ids of that broker's queues.  ``assign`` is called once all of them are there: it takes the ids that they have here,
+    by the ids that they had there; None = the queue was deleted meanwhile, and goes with all that it had.  From then on the messages of the
+    others are in the pages, before all others; it returns how many came, by address and (own) queue id.
     """
 
     found: Recovered
-    assign: Callable[[Mapping[int, int]], dict[tuple[str, int], int]]
+    assign: Callable[[Mapping[int, int | None]], dict[tuple[str, int], int]]
 
 
 class StoreBatch(Protocol):

@@ -5,21 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from twisted.internet.defer import Deferred
+
 from mqbroker import __version__
 from mqbroker.imq.administration.quiescence import has_clients, has_transient_messages
 from mqbroker.imq.enhanced.desk import Desk
 from mqbroker.imq.enhanced.membership import ADMISSION, Membership
 from mqbroker.imq.enhanced.sides import MemberStart, Outside
+from mqbroker.imq.enhanced.takeover import BehindError
+from mqbroker.imq.record.followed import KIND, Followed
 from mqbroker.storage.shared.brokers import Myself
+from mqbroker.storage.sql.session import settings_of
 
 if TYPE_CHECKING:
     from mqbroker.cluster.connection import ClusterConnection
     from mqbroker.config.model.home_cluster import HomeCluster
     from mqbroker.ha.shared_store.lease import Beat
-    from mqbroker.imq.definitions.temporary import TemporaryDestinations
     from mqbroker.imq.delivery.delivery import Delivery
     from mqbroker.imq.links.home_links import HomeLinks
     from mqbroker.imq.links.requests import Peers
+    from mqbroker.imq.master.shared import SharedDefinitions
     from mqbroker.messaging.ports import Clock, Recovered, Store
     from mqbroker.server.observation.gauges import Gauges
     from mqbroker.server.server import Server
@@ -27,9 +32,10 @@ if TYPE_CHECKING:
     from mqbroker.storage.disk.diskwriter import DiskWriter
     from mqbroker.storage.disk.filesystem import FileSystem
     from mqbroker.storage.settings import StoreSettings
-    from mqbroker.storage.sql.database import Database
+    from mqbroker.storage.sql.database import Connection, Database
     from mqbroker.storage.sql.session import StoreSession
     from mqbroker.storage.sql.sqlstore import SqlStore
+    from mqclient.errors import MQError
 
 
 class EnhancedActivation:
@@ -140,13 +146,13 @@ class ActiveMember:
         links: HomeLinks,
         connection: Callable[[], ClusterConnection],
         list_members: Callable[[Sequence[str]], object],
-        temporary: TemporaryDestinations,
+        shared: SharedDefinitions,
         delivery: Callable[[], Delivery],
     ) -> None:
         self.node_id = server.node_id
         self.turn = server.turn
         self.peers = peers
-        self.data = ActiveData(server, temporary, delivery)
+        self.data = ActiveData(server, shared, delivery)
         self._delivery = delivery
         self.list_members = list_members
         self._server = server
@@ -184,9 +190,9 @@ class ActiveMember:
 class ActiveData:
     """Store and messaging of an active broker (:class:`mqbroker.imq.enhanced.takeover.Data`)."""
 
-    def __init__(self, server: Server, temporary: TemporaryDestinations, delivery: Callable[[], Delivery]) -> None:
+    def __init__(self, server: Server, shared: SharedDefinitions, delivery: Callable[[], Delivery]) -> None:
         self._server = server
-        self._temporary = temporary
+        self._shared = shared
         self._delivery = delivery
 
     @property
@@ -198,12 +204,36 @@ class ActiveData:
     def session(self) -> StoreSession:
         return self._store.session
 
+    def check(self, connection: Connection, sessions: Sequence[StoreSession]) -> None:
+        own = _followed(connection, self.session)
+        missed = [own.missed(_followed(connection, each)) for each in sessions]
+        position = max((each for each in missed if each is not None), default=None)
+        if position is not None:
+            raise BehindError(position)
+
+    def come_to(self, position: int) -> Deferred[None]:
+        stored: Deferred[None] = Deferred()
+        store = self._server.store
+
+        def done(error: MQError | None) -> None:
+            if error is not None:
+                stored.errback(error)
+            else:
+                store.when_synced(store.ticket(), stored.callback, None)
+
+        self._server.turn.run(self._shared.recording.come_to, position, done)
+        return stored
+
     def inherit(self, sessions: Sequence[StoreSession], temporary: Mapping[str, str], done: Callable[[Exception | None], object]) -> None:
         def read(recovered: Recovered | None, error: Exception | None) -> None:
             if recovered is not None:
                 self._server.messaging.adopt(recovered)
                 self._delivery().coordination.restore()
-                self._temporary.inherit(temporary)
+                self._shared.temporary.inherit(temporary)
             done(error)
 
         self._store.inherit(sessions, read)
+
+
+def _followed(connection: Connection, session: StoreSession) -> Followed:
+    return Followed({(KIND, name): value for name, value in settings_of(connection, [session], KIND).items()})

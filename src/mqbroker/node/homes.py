@@ -135,8 +135,7 @@ class Homes:
         self.membership = membership
         self._active = None
         if membership is not None:
-            temporary = self.shared.temporary
-            self._active = ActiveMember(server, peers, self.links, connection, self._list_members, temporary, lambda: self.delivery)
+            self._active = ActiveMember(server, peers, self.links, connection, self._list_members, self.shared, lambda: self.delivery)
             self._hidden.append(show(server.gauges, membership))
         taken = None if membership is None else Taken(lambda: membership.nodes, peers)
         self.delivery = Delivery(server.messaging, self.links, server.node_id, runtime, settings, self.shared.lives, taken)

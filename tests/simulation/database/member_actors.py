@@ -19,7 +19,7 @@ from tests.simulation.database.member_ledger import MemberLedger, Stay
 from tests.simulation.database.members import MemberNode
 from tests.simulation.imq.actors import HomeAsynchronousSender, HomeBlockingSender, HomeSender, HomeTransactedSender
 from tests.simulation.imq.sharing import ClientIdUser, HomeTemporaryUser
-from tests.simulation.model import Copy
+from tests.simulation.model import Copy, Outcome
 from tests.simulation.once import OnceSender, OnceTransactedSender, OnceWorker
 from tests.simulation.receivers import Receiver
 from tests.simulation.world import Process
@@ -60,9 +60,16 @@ class MemberSender(AtMember, HomeSender):
         return False
 
     def message(self, identity: str) -> ClientMessage:
-        broker = self.broker
-        self.ledger.routed(identity, broker.messaging.core.queues if broker.serves else ())
+        self.ledger.routed(identity, self.broker.unread)
         return super().message(identity)
+
+    def _arrived(self) -> None:
+        """What is not answered may be sent once more here, by the library itself."""
+        super()._arrived()
+        unread = self.broker.unread
+        for message in self.ledger.sent.values():
+            if message.producer == self.name and message.outcome is Outcome.UNKNOWN:
+                self.ledger.routed(message.identity, unread)
 
 
 class MemberBlockingSender(MemberSender, HomeBlockingSender):

@@ -35,6 +35,8 @@ class MemberLedger(HomeLedger):
         super().__init__(has_record=True)
         self.lost_at: dict[int, float] = {}
         """When the sessions of an activation got another owner, by the turn of its broker, which is the life of its receipts."""
+        self.from_former: set[int] = set()
+        """The ids of messages that a former owner has given to another member, for a consumer there."""
         self.stale = 0
         """Receipts that came from a former owner."""
         self.stays: dict[str, Stay | None] = {}
@@ -49,20 +51,20 @@ class MemberLedger(HomeLedger):
         self._stretches.append((who, entries))
         return entries
 
-    def routed(self, identity: str, there: Collection[str]) -> None:
-        """A message is about to be sent at a member that has these queues.
+    def routed(self, identity: str, unread: Collection[str] | None) -> None:
+        """A message is about to be sent at a member that has not read in the record yet what became of ``unread`` (names of queues).
 
-        It gets to all of them, but for subscriptions of which the member has not read in the record yet; whether it knows the present life
-        of one that has had others before cannot be seen.
+        It may get to a former life of these, or to none.  None: the member serves nobody, and who does is not known.
         """
         for queue, lives in self._lives.items():
-            self.doubtful[identity] |= {each.key for each in (lives if queue not in there else lives[1:])}
+            if unread is None or queue in unread:
+                self.doubtful[identity].update(each.key for each in lives)
 
     def may_be_missing(self, message: Sent, copy: Copy, subscription: Subscription | None) -> bool:
         return copy[0] in self.doubtful.get(message.identity, ()) and not self.by_copy.get(copy)
 
     def receive(self, receipt: Receipt) -> str | None:
-        if receipt.sent >= self.lost_at.get(receipt.life, NEVER):
+        if receipt.sent >= self.lost_at.get(receipt.life, NEVER) or receipt.message_id in self.from_former:
             self.stale += 1
             return None if receipt.copy[1] in self.sent else f"{receipt.copy} was never sent"
         # A client may be at any member by now, and no two messages have one id.

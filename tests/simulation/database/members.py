@@ -10,9 +10,13 @@ from dataclasses import replace
 from typing import Any
 
 from mqbroker.config.model.home_cluster import EnhancedCluster
+from mqbroker.imq.delivery.remote_consumer import RemoteConsumer
+from mqbroker.imq.record.codec import change_from
+from mqbroker.messaging.message.message import Message
 from mqbroker.node.activation import Surroundings, make_activation
 from mqbroker.node.life_machine import active
 from mqbroker.node.parts import Parts
+from mqbroker.storage.sql.texts import given
 from tests.simulation.cluster.ledger import ClusterLedger
 from tests.simulation.database import tables
 from tests.simulation.database.connections import ServerDatabase
@@ -72,11 +76,40 @@ class MemberNode(OnDatabase, HomeNode):
         process.life = self.server_of_data.turn_of(self.store.owner)
         self.last_trouble = self.world.now
 
+    def _watch_losses(self) -> None:
+        """Notice also what a home gives that does not know yet that its data have another owner."""
+        super()._watch_losses()
+        delivery, ledger, server = self.homes.delivery, self.cluster_ledger, self.server_of_data
+        assert isinstance(ledger, MemberLedger)
+        open_consumer = delivery.open_consumer
+
+        def watched(remote: RemoteConsumer) -> None:
+            take_in = remote._take_in
+
+            def taking_in(message: Message, home_id: int, delivery_count: int) -> None:
+                take_in(message, home_id, delivery_count)
+                if not server.ask("SELECT 1 FROM {session} WHERE node_id = ? AND current = 1", (remote.home,)):
+                    ledger.from_former.add(message.message_id)
+
+            remote._take_in = taking_in  # type: ignore[method-assign]
+            open_consumer(remote)
+
+        delivery.open_consumer = watched  # type: ignore[method-assign]
+
     @property
     def stay(self) -> Stay | None:
         """Its data as far as clients can have them; None while it serves nobody."""
         store = self.store
         return Stay(store.session.number, frozenset(store._inheriting._known)) if self.serves and store._loaded else None
+
+    @property
+    def unread(self) -> set[str] | None:
+        """The queues of which it has not read what the record says by now; None while it serves nobody."""
+        if not self.serves:
+            return None
+        position = self.homes.shared.recording.standing.position
+        rows = self.server_of_data.ask("SELECT value FROM {record} WHERE position > ?", (position,))
+        return {change_from(given(value)).key.partition(":")[2] for (value,) in rows}
 
     @property
     def is_owner(self) -> bool:

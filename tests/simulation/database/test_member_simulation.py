@@ -12,8 +12,7 @@ from tests.simulation.database.peers_run import simulate_peers
 from tests.simulation.many import run_many
 from tests.simulation.plants import ENHANCED_PLANTS, PEER_PLANTS
 
-SEEDS = {"peers": range(1, 21), "enhanced": [*range(1, 59), 60]}
-"""Seed 59 of enhanced clusters fails by a known case that is not mended, see docs/reliability.md."""
+SEEDS = {"peers": range(1, 21), "enhanced": range(1, 61)}
 REPLAYED = 3
 FAULTS = {"AtOperation", "Away", "Crash", "Cut", "Partition", "Pause", "Stop"} | {kind.__name__ for kind in get_args(ServerFault)}
 """Those of the database, and some of those of clusters."""

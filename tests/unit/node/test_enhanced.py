@@ -7,11 +7,15 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from mqbroker.imq.enhanced.takeover import BehindError
+from mqbroker.imq.master.standing import Standing
 from mqbroker.messaging.ports import Recovered
 from mqbroker.node.enhanced import ActiveData, ActiveMember, EnhancedActivation, show
 from mqbroker.server.observation.gauges import Gauges
 from mqbroker.storage.sql.session import StoreSession
+from mqclient.errors import IllegalStateError
 from tests.unit.server.support import World
+from tests.unit.storage.sql.support import SqlRig
 
 
 class PlayedMembership:
@@ -106,7 +110,8 @@ class ActiveTests(SynchronousTestCase):
         server: Any = SimpleNamespace(store=store, messaging=SimpleNamespace(adopt=lambda recovered: order.append("adopted")))
         coordination = SimpleNamespace(restore=lambda: order.append("restored"))
         delivery: Any = SimpleNamespace(coordination=coordination)
-        data = ActiveData(server, temporary, lambda: delivery)
+        shared: Any = SimpleNamespace(temporary=temporary)
+        data = ActiveData(server, shared, lambda: delivery)
         session = StoreSession(1, "node", "owner", 2)
         data.inherit([session], {"t": "{}"}, order.append)
         self.assertEqual(order, [])
@@ -116,6 +121,44 @@ class ActiveTests(SynchronousTestCase):
         data.inherit([session], {}, order.append)
         waiting[1](None, error)
         self.assertEqual(order[3:], [error])
+
+    def test_the_record_is_followed_as_far_as_the_lost_members_have(self) -> None:
+        rig = SqlRig(self.addCleanup, broker_id="b1")
+        rig.start()
+        connection = rig.database.connect()
+        self.addCleanup(connection.close)
+        others = []
+        for number, (generation, position) in enumerate((("g", 4), ("g", 7), ("g", 6), ("h", 9)), 2):
+            other = SqlRig(self.addCleanup, number, database=rig.database, broker_id=f"b{number}")
+            other.start()
+            Standing(other.store, {}).follow(generation, (), position, "table")
+            other.settle()
+            others.append(other.store.session)
+        world = World()
+        standing = Standing(rig.store, {})
+        reached: list[Any] = []
+        recording = SimpleNamespace(come_to=lambda position, done: reached.append((position, done)))
+        server: Any = SimpleNamespace(store=rig.store, turn=world.server.turn)
+        shared: Any = SimpleNamespace(recording=recording)
+        data = ActiveData(server, shared, lambda: shared)
+        for position in (0, 5):
+            if position:
+                standing.follow("g", (), position, "table")
+                rig.settle()
+            self.assertEqual(self.assertRaises(BehindError, data.check, connection, others[:3]).position, 7)
+        coming = data.come_to(7)
+        standing.note(7)
+        [(position, done)] = reached
+        self.assertEqual(position, 7)
+        world.server.turn.run(done, None)
+        self.assertNoResult(coming)
+        self.assertRaises(BehindError, data.check, connection, others)
+        rig.settle()
+        self.successResultOf(coming)
+        data.check(connection, others)
+        coming = data.come_to(8)
+        reached[-1][1](IllegalStateError("away"))
+        self.failureResultOf(coming, IllegalStateError)
 
     def test_the_metrics(self) -> None:
         gauges, membership = Gauges(), PlayedMembership()

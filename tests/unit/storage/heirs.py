@@ -105,7 +105,6 @@ class HeirWalk(Walk):
 
     def _join(self, recovered: Recovered, inherited: Inherited, own: dict[str, int]) -> None:
         found = inherited.found
-        assert not found.settings
         for record in found.queues:
             if record.name not in own:
                 queue_id = own[record.name] = self.store.next_id()

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING
 
 from mqbroker.config.model.cluster import DivertConfiguration
+from mqbroker.imq.definitions.estate import lasting_addresses
 from mqbroker.imq.record.changes import (
     ADDRESS,
     QUEUE,
@@ -34,7 +35,7 @@ class Application:
 
     ``configured`` are the names of addresses and queues that the files of this broker define: they are not removed, but put on record.
     ``settings`` are the settings of addresses that management has made, as texts by their matches; ``warn`` takes a sentence about what
-    cannot be as the record says, ``made`` the name of a queue that was made because the record says so.
+    cannot be as the record says, ``made`` the name of a queue that was made because the record says so, and the position of its life.
     """
 
     def __init__(
@@ -43,7 +44,7 @@ class Application:
         configured: Collection[str],
         settings: Mapping[str, str],
         warn: Callable[[str], object],
-        made: Callable[[str], object],
+        made: Callable[[str, int], object],
     ) -> None:
         self._core = messaging.core
         self._administration = messaging.administration
@@ -62,12 +63,15 @@ class Application:
         except (MQError, ValueError) as error:
             self._warn(f"{change.name} is not as the change record says at {change.position}: {error}")
 
-    def define(self, definition: Definition) -> None:
-        """Make a definition what it is said to be.  Raises the errors of the definition."""
+    def define(self, definition: Definition, life: int | None = None) -> None:
+        """Make a definition what it is said to be; ``life`` is its :attr:`.Recorded.life`, None = it is on no record.
+
+        Raises the errors of the definition.
+        """
         if isinstance(definition, AddressDefinition):
             self._put_address(definition)
         elif isinstance(definition, QueueDefinition):
-            self._put_queue(definition)
+            self._put_queue(definition, life)
         elif isinstance(definition, DivertConfiguration):
             self._diverts.impose(definition)
         else:
@@ -104,7 +108,7 @@ class Application:
         if change.kind.removes:
             self.remove(change.key)
         elif change.kind is not Kind.RESET:
-            self.define(definition_of(change.key, change.form))
+            self.define(definition_of(change.key, change.form), change.life)
 
     def _put_address(self, definition: AddressDefinition) -> None:
         address = self._core.addresses.get(definition.name)
@@ -114,22 +118,23 @@ class Application:
             needed = {queue.definition.routing_type for queue in address.queues}
             self._administration.claim_address(address, definition.routing_types | needed)
 
-    def _put_queue(self, definition: QueueDefinition) -> None:
+    def _put_queue(self, definition: QueueDefinition, life: int | None) -> None:
         existing = self._core.queues.get(definition.name)
         if existing is None:
-            self._define_queue(definition)
+            self._define_queue(definition, life)
             return
         update = queue_update(existing.definition, definition)
         if update.replaced:
             self._warn(f"the queue {definition.name} is made anew, without its messages: the change record defines it differently")
             self._administration.delete_queue(existing, remove_consumers=True, keep_address=True)
-            self._define_queue(definition)
+            self._define_queue(definition, life)
         elif update.changes:
             self._administration.update_queue(existing, **update.changes)
 
-    def _define_queue(self, definition: QueueDefinition) -> None:
+    def _define_queue(self, definition: QueueDefinition, life: int | None) -> None:
         self._administration.define_queue(definition)
-        self._made(definition.name)
+        if life is not None:
+            self._made(definition.name, life)
 
     # --- everything
 
@@ -139,7 +144,7 @@ class Application:
         What is made automatically, internal or temporary stays, and so do dead letter and expiry addresses.  Returns what the files of
         this broker define and the record does not have.
         """
-        kept_addresses = self._lasting()
+        kept_addresses = lasting_addresses(self._core)
         unrecorded: list[Definition] = []
         for queue in list(self._core.queues.values()):
             if record.get(f"{QUEUE}:{queue.name}") is None and is_recorded(Change("create", queue.definition)):
@@ -174,11 +179,6 @@ class Application:
         found = (self._diverts.find(name) for name in self._diverts.kept())
         diverts = [divert.configuration for divert in found if divert is not None]
         return [*addresses, *queues, *diverts, *(AddressSettingDefinition(*each) for each in self._settings.items())]
-
-    def _lasting(self) -> set[str]:
-        """The addresses where messages go that nobody has taken."""
-        settings = [each.settings for each in self._core.addresses.values()]
-        return {name for each in settings for name in (each.dead_letter_address, each.expiry_address) if name}
 
     def _end_destination(self, queue: Queue) -> None:
         """Its address goes at once where that was made with it: a destination that an administrator has destroyed is gone."""

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from mqbroker.imq.definitions.auto_creation import AutoCreation
+from mqbroker.imq.definitions.estate import ended_since
 from mqbroker.imq.record.changes import is_recorded
-from mqbroker.messaging.administration.registrar import CONSUMER_PLACE, Change, Reservation
+from mqbroker.imq.record.followed import Followed
+from mqbroker.messaging.administration.registrar import CONSUMER_PLACE, Change, Ended, Reservation
 from mqbroker.messaging.queues.definitions import QueueDefinition
 from mqbroker.messaging.turns.undecided import Undecided
 from mqclient.errors import MQError
+
+if TYPE_CHECKING:
+    from mqbroker.messaging.core import MessagingCore
+    from mqbroker.messaging.ports import Recovered
 
 Answered = Callable[[MQError | None, int], None]
 """Gets the reason of a refusal, or None and the position in the record."""
@@ -22,6 +28,10 @@ _ANY = AutoCreation()
 
 class Recorder(Protocol):
     """Puts changes on record."""
+
+    @property
+    def standing(self) -> Followed:
+        """How far this broker has followed it."""
 
     def record(self, change: Change, deployed: bool, answered: Answered) -> int | None:
         """The position of the change, which can be made now; None: ``answered`` is called later, inside a turn.
@@ -147,6 +157,15 @@ class HomeRegistrar:
                 function()
         finally:
             self._deploying = before
+
+    def shares(self, definition: QueueDefinition) -> bool:
+        return is_recorded(Change("create", definition))
+
+    def ended(self, found: Recovered, core: MessagingCore, kept: Mapping[tuple[str, str], str] | None) -> Ended:
+        if kept is not None:
+            return ended_since(Followed(kept), Followed(found.settings), found, core)
+        assert self._recorder is not None
+        return ended_since(self._recorder.standing, Followed(found.settings), found, core)
 
     # --- names
 

@@ -35,12 +35,29 @@ class TakeoverError(Exception):
     """Nothing was taken over; the text says why."""
 
 
+class BehindError(Exception):
+    """The lost member has followed the change record up to ``position``, and this one, so far as it is stored, has not."""
+
+    def __init__(self, position: int) -> None:
+        super().__init__(f"the change record is not followed up to {position} yet")
+        self.position = position
+
+
 class Data(Protocol):
     """The store and the messaging of this broker."""
 
     @property
     def session(self) -> StoreSession:
         """The current session of the store."""
+
+    def check(self, connection: Connection, sessions: Sequence[StoreSession]) -> None:
+        """Raises BehindError where a former owner of these sessions knows of changes that this broker has not stored yet.
+
+        The queues there are of the same life as those of this broker, or of an earlier one, and never of a later one.
+        """
+
+    def come_to(self, position: int) -> Deferred[None]:
+        """Follow the change record, and store what it says.  Fails with MQError."""
 
     def inherit(self, sessions: Sequence[StoreSession], temporary: Mapping[str, str], done: Callable[[Exception | None], object]) -> None:
         """Make everything that these sessions have this broker's; ``done`` is called in a turn, when clients may have it.
@@ -173,20 +190,26 @@ class Takeover:
         again = False
 
         def switch(connection: Connection) -> _Taken:
-            sessions = take(connection) if again else self._table.switch(connection, me, seen.broker, self._data.session.owner)
+            sessions = look_or_take(connection) if again else take(connection)
             nodes = sorted(self._nodes(connection) - nodes_before)
             return _Taken(sessions, nodes, session.settings_of(connection, sessions, TEMPORARY))
 
         def take(connection: Connection) -> list[StoreSession]:
+            return self._table.switch(connection, me, seen.broker, self._data.session.owner, self._data.check)
+
+        def look_or_take(connection: Connection) -> list[StoreSession]:
             row = self._table.settled(connection, seen.broker)
             if row is not None and row.state is State.FAILOVER_COMPLETE and row.taker == me.broker:
                 return [each for each in self._sessions(connection) if each.number not in numbers_before]
-            return self._table.switch(connection, me, seen.broker, self._data.session.owner)
+            return take(connection)
 
         away, refused = Trouble(self._clock.monotonic), Trouble(self._clock.monotonic)
         while not self._stopped:
             try:
                 taken = await self._desk.ask(switch)
+            except BehindError as error:
+                await self._data.come_to(error.position)
+                continue
             except DatabaseAwayError as error:
                 if away.is_told():
                     log.warn("{error}; the takeover of {broker} goes on when the database answers", error=error, broker=seen.broker)

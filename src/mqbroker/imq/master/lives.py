@@ -10,13 +10,11 @@ from twisted.python.failure import Failure
 
 from mqbroker.imq.links.requests import Peer, Peers
 from mqbroker.imq.master.standing import Standing
+from mqbroker.imq.record.followed import Life
 from mqbroker.messaging.event import Event
 
 if TYPE_CHECKING:
     from mqbroker.messaging.queues.queue import Queue
-
-Life = tuple[str, int]
-"""A generation of the change record, and the position at which a queue was made."""
 
 
 class Lives:

@@ -225,13 +225,17 @@ class Recording:
                 peer.ask("change", self.place, wish_values(wish_of(change))).addErrback(self._not_told, peer)
             return
         if change.action == "create" and isinstance(change.definition, QueueDefinition):
-            self.standing.made(change.definition.name)
+            self.standing.made(change.definition.name, position)
         if position == self.standing.position + 1:
             self.standing.note(position)
             if self.is_master:
                 self.tell_when_stored()
         else:
             self.standing.keep()
+
+    def come_to(self, position: int, done: Callable[[MQError | None], None]) -> None:
+        """Call ``done`` when everything on record up to ``position`` is done here, or with the reason why it cannot be."""
+        self._follower.reach(position, done)
 
     def tell_when_stored(self) -> None:
         """Tell the others what this master has put on record, once it is durable."""

@@ -6,47 +6,33 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from mqbroker.imq.record.followed import KIND, LIFE_KIND, Followed
 from mqbroker.messaging.ports import Store
 
-KIND = "imq-record"
-"""The kind of these settings in the store."""
 
+class Standing(Followed):
+    """How far this broker has come, kept in the store; ``master`` is host:port.
 
-LIVES_KEPT = 32
-"""Queues whose positions are in the store: those that were made last."""
-
-
-class Standing:
-    """``generation`` (None: no record yet), ``position`` and ``master`` (host:port) of what this broker has applied, kept in the store.
-
-    Everything up to the position is done when it is noted; what was done after it is done again after a crash.  ``former`` are the records
-    that this one has come from.  ``lives`` tells of queues that were made by the record, or with it, at which position of which
-    generation that was; of queues that have been there for long it says nothing.
+    Everything up to the position is done when it is noted; what was done after it is done again after a crash.
     """
 
     def __init__(self, store: Store, settings: Mapping[tuple[str, str], str]) -> None:
+        super().__init__(settings)
         self._store = store
-        kept: dict[str, Any] = json.loads(settings.get((KIND, "standing"), "{}"))
-        self.generation: str | None = kept.get("generation")
-        self.position: int = kept.get("position", 0)
-        self.master: str | None = kept.get("master")
-        self.former: tuple[str, ...] = tuple(kept.get("former", ()))
-        self.lives: dict[str, tuple[str, int]] = {name: (life[0], life[1]) for name, life in kept.get("lives", {}).items()}
-        self._made: list[str] = []
+        self._made: dict[str, int] = {}
         """Queues whose position is not noted yet."""
 
-    def has(self, generation: str, position: int) -> bool:
-        """Is everything done up to ``position`` of that record, or of one that has come from it?"""
-        return generation in self.former or (generation == self.generation and position <= self.position)
-
-    def made(self, queue: str) -> None:
-        """A queue was made as the record says; :meth:`keep` is to follow in the same turn."""
-        self._made.append(queue)
+    def made(self, queue: str, position: int) -> None:
+        """A queue was made, whose life begins at this position of the record; :meth:`keep` is to follow in the same turn."""
+        self._made[queue] = position
 
     def ended(self, queue: str) -> None:
         """The queue is deleted."""
-        self.lives.pop(queue, None)
-        self._made = [name for name in self._made if name != queue]
+        self._made.pop(queue, None)
+        if self.lives.pop(queue, None) is not None:
+            batch = self._store.begin()
+            batch.delete_setting(LIFE_KIND, queue)
+            self._store.commit(batch)
 
     def advance(self, position: int) -> None:
         """Everything up to ``position`` is done; :meth:`keep` is to follow in the same turn."""
@@ -65,23 +51,18 @@ class Standing:
     def forget(self) -> None:
         """The definitions here are not those of the record any more: take over everything again."""
         self.generation, self.position, self.former = None, 0, ()
-        self.lives.clear()
+        for queue in list(self.lives):
+            self.ended(queue)
         self.keep()
 
     def keep(self) -> None:
-        made, self._made = self._made, []
-        if self.generation is not None:
-            for queue in made:
-                self.lives.pop(queue, None)
-                self.lives[queue] = self.generation, self.position
+        made, self._made = self._made, {}
         batch = self._store.begin()
-        values = {
-            "generation": self.generation,
-            "position": self.position,
-            "master": self.master,
-            "former": self.former,
-            "lives": dict(list(self.lives.items())[-LIVES_KEPT:]),
-        }
+        if self.generation is not None:
+            for queue, position in made.items():
+                self.lives[queue] = life = self.generation, position
+                batch.put_setting(LIFE_KIND, queue, json.dumps(life))
+        values = {"generation": self.generation, "position": self.position, "master": self.master, "former": self.former}
         batch.put_setting(KIND, "standing", json.dumps(values))
         self._store.commit(batch)
 

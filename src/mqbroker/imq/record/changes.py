@@ -70,6 +70,7 @@ class Recorded:
 
     ``position`` ascends from 1, where the reset record is.  ``origin`` is the broker (host:port) whose change this is, ``time_ms`` when the
     master has stored it.  A removal has an empty ``form``; the reset record has ``generation`` and ``former`` in it.
+    ``made`` is where something was made that is only updated here.
     """
 
     position: int
@@ -78,10 +79,16 @@ class Recorded:
     form: Mapping[str, Any]
     origin: str
     time_ms: int
+    made: int | None = None
 
     @property
     def name(self) -> str:
         return readable(self.key)
+
+    @property
+    def life(self) -> int:
+        """The position at which what is defined was made."""
+        return self.position if self.made is None else self.made
 
 
 def readable(key: str) -> str:

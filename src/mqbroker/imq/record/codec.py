@@ -15,7 +15,7 @@ _WISH_FIELDS = {"action": str, "kind": str, "key": str, "form": dict}
 
 def values_of(change: Recorded) -> dict[str, Any]:
     """A change as JSON values."""
-    return {
+    values: dict[str, Any] = {
         "position": change.position,
         "kind": change.kind.value,
         "key": change.key,
@@ -23,6 +23,9 @@ def values_of(change: Recorded) -> dict[str, Any]:
         "origin": change.origin,
         "time": change.time_ms,
     }
+    if change.made is not None:
+        values["made"] = change.made
+    return values
 
 
 def change_of(values: Any) -> Recorded:
@@ -40,7 +43,10 @@ def change_of(values: Any) -> Recorded:
         definition_of(key, form)
     if found["position"] < 1:
         raise ValueError(f"the position {found['position']} is none")
-    return Recorded(found["position"], kind, key, form, found["origin"], found["time"])
+    made = found.get("made")
+    if made is not None and (type(made) is not int or not 1 <= made < found["position"]):
+        raise ValueError(f"made is {made!r}")
+    return Recorded(found["position"], kind, key, form, found["origin"], found["time"], made)
 
 
 def page_values(generation: str, page: Page) -> dict[str, Any]:

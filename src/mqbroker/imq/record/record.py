@@ -149,8 +149,9 @@ class ChangeRecord:
             raise _missing(wish)
 
     def _append(self, wish: Wish, origin: str, time_ms: int) -> Appended:
-        form = {} if wish.kind.removes else wish.form
-        change = Recorded(self.last + 1, wish.kind, wish.key, form, origin, time_ms)
+        removes, existing = wish.kind.removes, self._present.get(wish.key)
+        made = None if removes or existing is None else existing.life
+        change = Recorded(self.last + 1, wish.kind, wish.key, {} if removes else wish.form, origin, time_ms, made)
         self._put(change)
         return Appended(change.position, change)
 

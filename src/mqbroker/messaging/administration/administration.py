@@ -151,13 +151,19 @@ class Administration:
         existing = core.queues.get(configuration.name)
         if existing is not None:
             raise QueueExistsError(f"AMQ229019: Queue {configuration.name} already exists on address {existing.definition.address}")
-        settings = core.settings_of(configuration.address or configuration.name, bool(configuration.temporary))
-        definition = resolve(configuration, settings)
-        if core.options.automatic_settings and configuration.auto_created and definition.name == definition.address:
-            definition = self._limited(definition)
+        definition = self.wanted_queue(configuration)
+        settings = core.settings_of(definition.address, definition.temporary)
         parse_filter(definition.filter_string)
         if not ((settings.auto_create_addresses if auto_create_address is None else auto_create_address) or definition.temporary):
             self._check_address(definition)
+        return definition
+
+    def wanted_queue(self, configuration: QueueConfiguration) -> QueueDefinition:
+        """The definition that is asked for, whether it can be made or not."""
+        core = self._core
+        definition = resolve(configuration, core.settings_of(configuration.address or configuration.name, bool(configuration.temporary)))
+        if core.options.automatic_settings and configuration.auto_created and definition.name == definition.address:
+            return self._limited(definition)
         return definition
 
     def _limited(self, definition: QueueDefinition) -> QueueDefinition:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from mqbroker.messaging.administration.auto_creation import auto_create_for_send
 from mqbroker.messaging.administration.registrar import AddressDefinition, AddressSettingDefinition, Change
+from mqclient.errors import MQError
 
 if TYPE_CHECKING:
     from mqbroker.config.model.configuration import QueueConfiguration
@@ -73,7 +75,11 @@ class Definitions:
         self._make(change, lambda: self._administration.delete_address(name))
 
     def create_queue(self, configuration: QueueConfiguration, *, auto_create_address: bool | None = None) -> Queue:
-        """Make a queue."""
+        """Make a queue.  Whether one that is there and that others have, too, is there still, the registrar has to say."""
+        existing = self._core.queues.get(configuration.name)
+        if existing is not None and self._registrar.shares(existing.definition):
+            with suppress(MQError):
+                self._registrar.agree(Change("create", self._administration.wanted_queue(configuration)))
         change = Change("create", self._administration.new_queue(configuration, auto_create_address))
         return self._make(change, lambda: self._administration.create_queue(configuration, auto_create_address=auto_create_address))
 

@@ -15,24 +15,26 @@ from mqclient.errors import MQError
 
 if TYPE_CHECKING:
     from mqbroker.messaging.administration.administration import Administration
+    from mqbroker.messaging.administration.registrar import Ended
     from mqbroker.messaging.core import MessagingCore
     from mqbroker.messaging.ports import Inherited, QueueRecord, Recovered, RecoveredDuplicateId
     from mqbroker.messaging.queues.queue import Queue
 
 
-def join_queues(core: MessagingCore, administration: Administration, inherited: Inherited) -> dict[int, Queue]:
-    """Make the addresses and queues that are missing, and let the queues have what the other broker's had.
+def join_queues(core: MessagingCore, administration: Administration, inherited: Inherited, ended: Ended) -> dict[int, Queue]:
+    """Make the addresses and queues that are missing, and let the queues have what the other broker's had; what has ``ended`` goes.
 
     Messages and branches in ``inherited.found`` are of the own queues from then on, which are returned by their ids.
     """
     found = inherited.found
     for address in found.addresses:
-        if address.name not in core.addresses:
+        if address.name not in core.addresses and address.name not in ended.addresses:
             administration.create_address(address.name, address.routing_types, auto_created=address.auto_created)
-    queues = {record.queue_id: queue for record in found.queues if (queue := _queue(core, administration, record)) is not None}
+    there = [record for record in found.queues if record.queue_id not in ended.queues]
+    queues = {record.queue_id: queue for record in there if (queue := _queue(core, administration, record)) is not None}
     here = {there: queue.queue_id for there, queue in queues.items()}
     by_id = {queue.queue_id: queue for queue in queues.values()}
-    for (name, queue_id), messages in inherited.assign(here).items():
+    for (name, queue_id), messages in inherited.assign({**dict.fromkeys(ended.queues), **here}).items():
         core.paging.inherit(name, core.account_of(name), by_id[queue_id], messages)
     _translate(found, here)
     return by_id

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 from mqbroker.config.model.cluster import DivertConfiguration
 from mqbroker.messaging.queues.definitions import QueueDefinition
+
+if TYPE_CHECKING:
+    from mqbroker.messaging.core import MessagingCore
+    from mqbroker.messaging.ports import Recovered
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +58,13 @@ class Reservation:
     holder: str
 
 
+class Ended(NamedTuple):
+    """Of what another broker had: the ids of queues, and the names of addresses, that were deleted while it was away."""
+
+    queues: Collection[int] = ()
+    addresses: Collection[str] = ()
+
+
 CONSUMER_PLACE = "consumer"
 """The kind of a place at a queue that is exclusive or has a limit of consumers; the name is that of the queue."""
 
@@ -82,6 +94,15 @@ class Registrar(Protocol):
     def release(self, reservation: Reservation) -> None:
         """The holder has gone."""
 
+    def shares(self, definition: QueueDefinition) -> bool:
+        """Do others have the queue, too, so that it may have been deleted there, and this broker has not heard of it yet?"""
+
+    def ended(self, found: Recovered, core: MessagingCore, kept: Mapping[tuple[str, str], str] | None) -> Ended:
+        """What of ``found``, which another broker had and this one has got, counts no more.
+
+        ``kept`` are the settings in the own store while this broker starts, None = it serves.
+        """
+
 
 class LocalRegistrar:
     """The registrar of a broker that is alone: it agrees to everything that the broker itself has checked."""
@@ -100,3 +121,9 @@ class LocalRegistrar:
 
     def release(self, reservation: Reservation) -> None:
         pass
+
+    def shares(self, definition: QueueDefinition) -> bool:
+        return False
+
+    def ended(self, found: Recovered, core: MessagingCore, kept: Mapping[tuple[str, str], str] | None) -> Ended:
+        return Ended()

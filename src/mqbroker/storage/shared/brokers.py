@@ -6,6 +6,7 @@ compared.  Who changes a row says what it has seen there; a row that is otherwis
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -63,6 +64,7 @@ _BEGIN = table("UPDATE {broker} SET state = ? WHERE broker = ? AND taker = ? AND
 _LIVES = table(f"UPDATE {{broker}} SET owner = owner WHERE broker = ? AND owner = ? AND state NOT IN {_OVER}")
 _RESTORE = table("UPDATE {broker} SET state = ?, taker = '', stamp = ? WHERE broker = ? AND taker = ? AND state IN (?, ?)")
 _COMPLETE = table("UPDATE {broker} SET state = ?, taker = ? WHERE broker = ? AND taker = ? AND state IN (?, ?)")
+_RELEASE = table("UPDATE {broker} SET state = ?, taker = '' WHERE taker = ? AND state IN (?, ?)")
 _UNFINISHED = table("SELECT broker FROM {broker} WHERE taker = ? AND state IN (?, ?) ORDER BY broker")
 _SESSIONS = table("SELECT node_id, broker FROM {session}")
 _FORMER = table("SELECT node_id, broker FROM {former}")
@@ -166,7 +168,7 @@ class BrokerTable:
     def join(self, connection: Connection, me: Myself, seen: BrokerRow | None) -> bool:
         """Make the row this process's, or put it in where none was ``seen``; false when it is not as it was seen.
 
-        Takeovers that this broker had begun and not ended are ended.
+        Takeovers that this broker had begun and not ended are anybody's now: its own data may be older than those of the lost member.
         """
         with transaction(connection):
             if seen is None:
@@ -177,7 +179,7 @@ class BrokerTable:
                 known = me.broker, me.cluster, int(seen.state), seen.stamp, seen.owner
                 joined = connection.run(self._join, (*changed, *known)) == 1
             if joined:
-                self._end_unfinished(connection, me.broker, me.broker, me.owner)
+                connection.run(_RELEASE, (int(State.SHUTDOWN_FAILOVER), me.broker, *_being_taken()))
             return joined
 
     def stamp(self, connection: Connection, me: Myself, state: State, node_id: str) -> int | None:
@@ -194,11 +196,14 @@ class BrokerTable:
         found = connection.rows(self._lock, (taker, int(State.FAILOVER_PENDING), *known))
         return None if not found else int(found[0][0])
 
-    def switch(self, connection: Connection, me: Myself, target: str, owner: str) -> list[StoreSession]:
+    def switch(
+        self, connection: Connection, me: Myself, target: str, owner: str, check: Callable[[Connection, Sequence[StoreSession]], object]
+    ) -> list[StoreSession]:
         """In one transaction: the data of ``target`` are this broker's, whose store is ``owner``; so are those that the target was about to
         take over.  Returns the sessions, oldest first.
 
-        Raises NotTakenError when this process does not have the row, or has lost its own.
+        ``check`` gets them when their former owner cannot write any more; nothing is changed where it raises.  Raises NotTakenError when
+        this process does not have the row, or has lost its own.
         """
         taker = me.broker
         with transaction(connection):
@@ -208,6 +213,7 @@ class BrokerTable:
                 raise NotTakenError(f"{taker} is taken over itself")
             sessions = self._get(connection, target, taker, owner)
             sessions += self._end_unfinished(connection, target, taker, owner)
+            check(connection, sessions)
             connection.run(_COMPLETE, (int(State.FAILOVER_COMPLETE), taker, target, taker, *_being_taken()))
             return sessions
 

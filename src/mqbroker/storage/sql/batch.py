@@ -258,15 +258,11 @@ class SqlBatch(StoreBatch):
         self._ordered(_PUT_QUEUE, self._session, record.queue_id, json.dumps(queue_value(record)))
 
     def delete_queue(self, queue_id: int) -> None:
-        self._delete_queue(self._session, queue_id)
+        remove_queue(self.work, self._session, queue_id)
         for origin in self._origins.all:
             if queue_id in origin.queues:
-                self._delete_queue(origin.session, origin.queues[queue_id])
+                remove_queue(self.work, origin.session, origin.queues[queue_id])
                 self.effects.append(partial(origin.queue_gone, queue_id))
-
-    def _delete_queue(self, session: int, queue_id: int) -> None:
-        self._ordered(_REMOVE_QUEUE, session, queue_id)
-        removals.mark_queue(self.work, session, queue_id)
 
     def put_setting(self, kind: str, key: str, value: str) -> None:
         self._ordered(_PUT_SETTING, self._session, kept(kind), kept(key), kept(value))
@@ -276,6 +272,12 @@ class SqlBatch(StoreBatch):
 
     def _ordered(self, statement: str, *parameters: object) -> None:
         self.work.ordered.append((statement, parameters))
+
+
+def remove_queue(work: Work, session: int, queue_id: int) -> None:
+    """A queue goes, with everything that a session has of it."""
+    work.ordered.append((_REMOVE_QUEUE, (session, queue_id)))
+    removals.mark_queue(work, session, queue_id)
 
 
 def _keep(message: Message, kept: Kept) -> None:

@@ -5,7 +5,7 @@ Runs on the loop, in one go, however many messages there are: only those for the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING
 
 from mqbroker.messaging.message.message import Message
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from mqbroker.storage.sql.bodies import SqlBodies
     from mqbroker.storage.sql.pager import SqlPager
 
-Assigned = Callable[[Origin, "State"], object]
-"""Called when the queues of an inherited session are there."""
+Assigned = Callable[[Origin, "State", Collection[int]], object]
+"""Called when the queues of an inherited session are there, with the ids (there) of those that were deleted."""
 
 
 def own_state(state: State, pager: SqlPager, bodies: SqlBodies) -> Recovered:
@@ -45,7 +45,8 @@ def inherit_state(state: State, pager: SqlPager, bodies: SqlBodies, origins: Ori
     """A session that was inherited: its messages wait until its queues are there."""
     loaded = _Loaded(state, bodies, origin)
 
-    def assign(queues: Mapping[int, int]) -> dict[tuple[str, int], int]:
+    def assign(known: Mapping[int, int | None]) -> dict[tuple[str, int], int]:
+        queues = {there: here for there, here in known.items() if here is not None}
         origin.queues.update({here: there for there, here in queues.items()})
         came: dict[tuple[str, int], int] = {}
         for (address, there), messages in loaded.counts.items():
@@ -60,7 +61,7 @@ def inherit_state(state: State, pager: SqlPager, bodies: SqlBodies, origins: Ori
         origin.branches = loaded.branch_places
         origins.all.append(origin)
         origins.branches.update(dict.fromkeys(origin.branches, origin))
-        assigned(origin, state)
+        assigned(origin, state, known.keys() - queues.keys())
         return came
 
     return Inherited(loaded.recovered, assign)
@@ -80,7 +81,7 @@ class _Loaded:
             [],
             state.duplicate_ids,
             [RecoveredBranch(record) for record in state.branches],
-            state.settings if origin is None else {},
+            state.settings,
             unreadable=state.unreadable,
         )
         self._read(state, bodies, origin)

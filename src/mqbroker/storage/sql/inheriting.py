@@ -6,7 +6,7 @@ The reading thread reads (:mod:`mqbroker.storage.sql.adoption`); the loop takes 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 
 from twisted.logger import Logger
@@ -15,7 +15,7 @@ from mqbroker.messaging.ports import Inherited, Recovered, WritingTurn
 from mqbroker.storage.disk.diskwriter import DiskWriter
 from mqbroker.storage.sql import session
 from mqbroker.storage.sql.adoption import State, read_sessions
-from mqbroker.storage.sql.batch import Origins
+from mqbroker.storage.sql.batch import Origins, remove_queue
 from mqbroker.storage.sql.bodies import SqlBodies
 from mqbroker.storage.sql.connections import Connections
 from mqbroker.storage.sql.damage import Damage
@@ -138,13 +138,15 @@ class Inheriting:
         self._begin_ids(first[0])
         done(Recovered(inherited=self.found(states)), None)
 
-    def _assigned(self, origin: Origin, state: State) -> None:
-        """The definitions are this broker's own from now on, and so are the duplicate ids."""
+    def _assigned(self, origin: Origin, state: State, deleted: Collection[int]) -> None:
+        """The definitions are this broker's own from now on, and so are the duplicate ids; queues that were deleted go."""
         work = Work()
         work.ordered = [(_MOVE_DUPLICATES, (self._pager.session, state.session)), (_DROP_ADDRESSES, (state.session,))]
+        for queue_id in deleted:
+            remove_queue(work, state.session, queue_id)
         self._write(work)
         self.set_aside(state.damaged)
-        self.tell_unknown(state, set(origin.queues.values()))
+        self.tell_unknown(state, {*origin.queues.values(), *deleted})
         origin.check()
 
     def tell_unknown(self, state: State, queues: set[int]) -> None:

@@ -28,7 +28,12 @@ class ApplicationCase(SynchronousTestCase):
         self.core = self.world.messaging.core
         self.warned: list[str] = []
         self.made: list[str] = []
-        self.application = Application(self.world.messaging, {"mine"}, {}, self.warned.append, self.made.append)
+        self.lives: list[int] = []
+        self.application = Application(self.world.messaging, {"mine"}, {}, self.warned.append, self.note)
+
+    def note(self, queue: str, life: int) -> None:
+        self.made.append(queue)
+        self.lives.append(life)
 
     def apply(self, definition: Definition, action: str = "create") -> None:
         wish = wish_of(Change(action, definition))  # type: ignore[arg-type]
@@ -42,12 +47,20 @@ class ApplicationCase(SynchronousTestCase):
 
 
 class OneTests(ApplicationCase):
+    def test_a_queue_is_made_where_its_life_began(self) -> None:
+        """Also by a broker that reads of a later change alone."""
+        record = self.record(ADDRESS, QUEUE)
+        record.append(wish_of(Change("update", replace(QUEUE, max_consumers=3))), "b1:7676", 0, record.last)
+        record.compress()
+        self.application.apply_all(record)
+        self.assertEqual((self.made, self.lives), (["q"], [3]))
+
     def test_each_kind_and_twice(self) -> None:
         for _ in range(2):
             for definition in (ADDRESS, QUEUE, DIVERT, SETTINGS):
                 self.apply(definition)
         self.assertEqual(self.core.addresses["a"].routing_types, frozenset((ANYCAST,)))
-        self.assertEqual((self.core.queues["q"].definition, self.made), (QUEUE, ["q"]))
+        self.assertEqual((self.core.queues["q"].definition, self.made, self.lives), (QUEUE, ["q"], [7]))
         divert = self.world.messaging.diverts.find("d")
         self.assertEqual(divert and divert.configuration, DIVERT)
         self.assertEqual(self.core.settings_of("q").max_delivery_attempts, 3)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.imq.definitions.registrar import HomeRegistrar
+from mqbroker.imq.record.followed import Followed
 from mqbroker.messaging.administration.registrar import CONSUMER_PLACE, Change, Reservation
 from mqbroker.messaging.queues.definitions import ANYCAST, QueueDefinition
 from mqbroker.messaging.turns.undecided import Undecided
@@ -22,6 +23,7 @@ class Recorder:
         self.at_once: int | None = None
         self.done: list[tuple[Change, int]] = []
         self.no: MQError | None = None
+        self.standing = Followed({})
 
     def record(self, change: Change, deployed: bool, answered: Callable[[MQError | None, int], None]) -> int | None:
         if self.no is not None:

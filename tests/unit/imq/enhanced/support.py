@@ -11,6 +11,7 @@ from mqbroker.config.model.home_cluster import EnhancedCluster
 from mqbroker.imq.enhanced.desk import Desk
 from mqbroker.imq.enhanced.membership import Membership
 from mqbroker.imq.enhanced.sides import Outside
+from mqbroker.imq.enhanced.takeover import BehindError
 from mqbroker.messaging.event import Event
 from mqbroker.messaging.turns.turn import Turn
 from mqbroker.storage.shared.brokers import BrokerRow, BrokerTable, Myself
@@ -144,6 +145,17 @@ class FakeData:
         self.waiting: list[tuple[list[StoreSession], Callable[[Exception | None], object]]] = []
         self.held = False
         """Do the messages wait to be read?"""
+        self.behind = 0
+        """The position in the change record that this broker has to come to first."""
+        self.coming: list[Deferred[None]] = []
+
+    def check(self, connection: Connection, sessions: Sequence[StoreSession]) -> None:
+        if self.behind:
+            raise BehindError(self.behind)
+
+    def come_to(self, position: int) -> Deferred[None]:
+        self.coming.append(Deferred())
+        return self.coming[-1]
 
     def inherit(self, sessions: Sequence[StoreSession], temporary: Mapping[str, str], done: Callable[[Exception | None], object]) -> None:
         self.waiting.append((list(sessions), done))

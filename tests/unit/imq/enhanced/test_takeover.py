@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.imq.enhanced.takeover import TakeoverError
 from mqbroker.storage.shared.brokers import State
 from mqbroker.storage.sql.database import DatabaseError
 from mqbroker.storage.sql.schema import table
+from mqclient.errors import NotConnectedError
 from tests.unit.imq.enhanced.support import Cluster, Member
 
 
@@ -70,6 +72,36 @@ class TakeoverTests(SynchronousTestCase):
         self.failureResultOf(failed[0], TakeoverError)
         self.assertIsNone(self.two.active.refusal)
         self.assertIsNone(self.three.active.refusal)
+
+    def behind(self) -> Deferred[None]:
+        """The lost member has followed the record further than its taker."""
+        self.two.active.data.behind = 7
+        self.one.kill()
+        taken = self.two.membership.take_over(self.cluster.row("b1"))
+        self.cluster.pass_time(1)
+        self.assertEqual(self.state(self.one), (State.FAILOVER_PENDING, "b2"))
+        self.assertEqual(self.owner(), "b1")
+        return taken
+
+    def owner(self) -> str:
+        return self.cluster.table.owners(self.cluster.connection)[self.one.active.node_id]
+
+    def test_the_data_have_no_taker_that_has_not_read_of_their_queues(self) -> None:
+        taken = self.behind()
+        data = self.two.active.data
+        data.behind = 0
+        [coming] = data.coming
+        coming.callback(None)
+        self.cluster.pass_time(1)
+        self.successResultOf(taken)
+        self.assertEqual(self.owner(), "b2")
+
+    def test_a_taker_that_cannot_read_of_them_leaves_the_member(self) -> None:
+        taken = self.behind()
+        self.two.active.data.coming[0].errback(NotConnectedError("the table is away"))
+        self.cluster.settle()
+        self.failureResultOf(taken, TakeoverError)
+        self.assertEqual(self.state(self.one), (State.OPERATING, ""))
 
     def test_an_error_before_the_switch_restores_the_row(self) -> None:
         self.two.database.fail_next = DatabaseError("no")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.imq.master.standing import LIVES_KEPT
 from mqclient.wire import packets as wire
 from tests.unit.imq.master.test_recording import create
 from tests.unit.imq.net import Node, three
@@ -87,11 +86,16 @@ class LivesTests(SynchronousTestCase):
         for node in (self.one, self.two, self.three):
             self.assertEqual(node.recording.standing.lives, {})
 
-    def test_the_store_keeps_some(self) -> None:
+    def test_they_are_the_same_everywhere_and_after_a_restart(self) -> None:
+        """Also at a broker that reads several changes at once."""
+        self.net.cut(self.one, self.three)
         session = self.two.session()
-        for number in range(LIVES_KEPT + 2):
-            session.send(create(f"q{number}"))
+        for name in ("q", "r"):
+            session.send(create(name))
             self.net.settle()
-        self.assertEqual(len(self.two.recording.standing.lives), LIVES_KEPT + 2)
+        self.net.link(self.one, self.three)
+        self.net.settle()
+        lives = self.one.recording.standing.lives
+        self.assertEqual(lives["r"][1], lives["q"][1] + 1)
         self.two.restart()
-        self.assertEqual(next(iter(self.two.recording.standing.lives)), "q2")
+        self.assertEqual([node.recording.standing.lives for node in (self.two, self.three)], [lives, lives])

@@ -44,6 +44,36 @@ class RunningTests(SynchronousTestCase):
         [change] = self.record()
         self.assertEqual(change.origin, TWO)  # type: ignore[attr-defined]
 
+    def test_a_queue_whose_end_this_broker_has_not_heard_of_is_made_anew(self) -> None:
+        """Once it was told to be there, and ended then."""
+        self.one.session().ok(create("q"))
+        self.net.settle()
+        self.three.deaf.add("recordHas")
+        self.one.session().ok(wire.DeleteQueue("q"))
+        self.net.settle()
+        self.assertEqual(self.three.queues, ["q"])
+        former = self.three.world.queue("q")
+        session = self.three.session()
+        session.send(create("q"))
+        self.three.deaf.clear()
+        self.net.settle()
+        self.assertEqual([each.NAME for each in session.take()], ["NULL_RESPONSE"])
+        self.assertTrue(former.deleted)
+        self.all_have("q")
+
+    def test_a_queue_that_is_on_record_is_there(self) -> None:
+        for name in ("q", "r"):
+            self.one.session().ok(create(name))
+        self.net.settle()
+        former, session = self.two.world.queue("q"), self.two.session()
+        for packet in (create("q"), create("r", filter_string="a = 1")):
+            session.send(packet)
+            self.net.settle()
+            [answer] = session.take()
+            self.assertEqual(answer.error_code, QueueExistsError.code)  # type: ignore[attr-defined]
+        self.assertIs(self.two.world.queue("q"), former)
+        self.all_have("q", "r")
+
     def test_it_is_recorded_before_it_is_made(self) -> None:
         self.one.store.held = True  # type: ignore[union-attr]
         session = self.two.session()
@@ -115,7 +145,7 @@ class RunningTests(SynchronousTestCase):
         second.send(create("q"))
         self.net.settle()
         self.assertEqual([each.NAME for each in first.take() + second.take()], ["NULL_RESPONSE", "EXCEPTION"])
-        self.assertEqual(self.net.requests["append"], 1)
+        self.assertEqual(self.net.requests["append"], 2, "one for both, and one whether it is there still")
         self.all_have("q")
 
     def test_who_goes_before_the_answer_leaves_the_change_on_record(self) -> None:

@@ -21,15 +21,18 @@ class StandingTests(SynchronousTestCase):
         standing.keep()
         self.assertEqual(Standing(store, store.settings).position, 6)
 
-    def test_what_was_made_has_the_position_that_is_noted_next(self) -> None:
+    def test_what_was_made_is_noted_with_all_up_to_there(self) -> None:
         store = KeptStore("node")
         standing = Standing(store, {})
+        standing.made("q", 3)
         standing.follow("g", (), 4, ONE)
-        standing.made("q")
-        standing.made("r")
+        for name in ("r", "s", "t"):
+            standing.made(name, 5)
         standing.ended("r")
-        standing.note(5)
-        self.assertEqual(Standing(store, store.settings).lives, {"q": ("g", 5)})
+        self.assertEqual(Standing(store, store.settings).lives, {"q": ("g", 3)})
+        standing.note(6)
+        standing.ended("s")
+        self.assertEqual(Standing(store, store.settings).lives, {"q": ("g", 3), "t": ("g", 5)})
         standing.forget()
         self.assertEqual(Standing(store, store.settings).lives, {})
 

@@ -43,6 +43,12 @@ class CodecTests(SynchronousTestCase):
     def test_the_reset_record(self) -> None:
         self.assertEqual(change_of(RESET).kind, Kind.RESET)
 
+    def test_a_change_of_what_was_made_before(self) -> None:
+        recorded = change_of({**GOOD, "made": 1})
+        self.assertEqual((recorded.life, change_from(text_of(recorded))), (1, recorded))
+        self.assertEqual(change_of(GOOD).life, 2)
+        self.assertNotIn("made", values_of(change_of(GOOD)))
+
     def test_what_is_no_change(self) -> None:
         for values in (
             None,
@@ -51,6 +57,9 @@ class CodecTests(SynchronousTestCase):
             {**GOOD, "position": "2"},
             {**GOOD, "position": True},
             {**GOOD, "position": 0},
+            {**GOOD, "made": "1"},
+            {**GOOD, "made": 0},
+            {**GOOD, "made": 2},
             {**GOOD, "kind": "NONE"},
             {**GOOD, "key": "queue:r"},
             {**GOOD, "form": {}},

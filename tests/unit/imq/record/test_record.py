@@ -48,6 +48,20 @@ def begun() -> ChangeRecord:
 
 
 class AppendTests(SynchronousTestCase):
+    def test_a_life_lasts_until_the_removal(self) -> None:
+        record = begun()
+        for wish, life in (
+            (create(), 2),
+            (update(replace(QUEUE, max_consumers=1)), 2),
+            (update(replace(QUEUE, max_consumers=2)), 2),
+            (delete(), 5),
+            (create(), 6),
+            (update(replace(QUEUE, max_consumers=1)), 6),
+        ):
+            change = record.append(wish, ONE, 0, record.last).change
+            assert change is not None
+            self.assertEqual(change.life, life)
+
     def test_the_first_record_is_the_reset_record(self) -> None:
         [reset] = begun().changes
         self.assertEqual((reset.position, reset.kind, reset.form), (1, Kind.RESET, {"generation": "g", "former": []}))

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from typing import Any
 from unittest import TestCase
 
 from mqbroker.config.model.configuration import Configuration
+from mqbroker.messaging.administration.registrar import Ended
+from mqbroker.messaging.core import MessagingCore
 from mqbroker.messaging.ports import Recovered
 from mqbroker.messaging.turns.context import OperationContext
 from mqbroker.node.messaging import messaging_of
@@ -154,6 +157,41 @@ class InheritanceTests(TestCase):
         self.bench.settle()
         self.bench.crash()
         self.assertEqual((self.count(), "gone" in self.bench.core.queues), (0, False))
+
+    def end(self, *queues: str, addresses: Collection[str] = ()) -> None:
+        """These queues were deleted while the other broker was away, as the registrar says."""
+
+        def ended(found: Recovered, core: MessagingCore, kept: Mapping[tuple[str, str], str] | None) -> Ended:
+            return Ended({record.queue_id for record in found.queues if record.name in queues}, addresses)
+
+        registrar: Any = self.bench.messaging.registrar
+        registrar.ended = ended
+
+    def test_what_was_deleted_meanwhile_does_not_come(self) -> None:
+        """Once its messages were those of the next queue of that name."""
+        self.other.queue("gone")
+        for name in ("q", "gone"):
+            self.other.send(b"former", name)
+        self.end("q", "gone", addresses=("gone",))
+        self.take_over()
+        self.bench.send(b"own")
+        self.assertEqual(self.bench.consume("q").bodies, [b"own"])
+        self.assertEqual(("gone" in self.bench.core.queues, "gone" in self.bench.core.addresses), (False, False))
+        self.assertEqual((self.count(), self.sessions()), (1, 1))
+
+    def test_a_branch_has_nothing_of_a_queue_that_was_deleted(self) -> None:
+        self.other.queue("gone")
+        for name in ("q", "gone"):
+            self.other.send(b"consumed", name)
+        consumer = self.other.consume("gone")
+        self.other.prepare(b"sent", acknowledge=consumer)
+        self.end("gone")
+        self.take_over()
+        self.bench.messaging.branches.commit(XID, False, self.bench.context)
+        self.bench.turn()
+        self.bench.settle()
+        self.assertEqual(self.bench.consume("q").bodies, [b"consumed", b"sent"])
+        self.assertEqual(self.count(), 2)
 
     def test_a_prepared_branch_is_committed_by_the_taker(self) -> None:
         for number in range(3):

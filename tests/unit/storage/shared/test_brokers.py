@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from twisted.trial.unittest import SynchronousTestCase
@@ -10,6 +11,7 @@ from mqbroker.storage.errors import FencedError
 from mqbroker.storage.shared.brokers import FORGOTTEN_MS, BrokerRow, BrokerTable, Myself, NotTakenError, State
 from mqbroker.storage.sql import schema, session
 from mqbroker.storage.sql.database import Connection, Database, DatabaseError, transaction
+from mqbroker.storage.sql.session import StoreSession
 from tests.unit.storage.sql.support import SqlRig
 
 FIRST, SECOND, THIRD = (
@@ -42,6 +44,9 @@ class BrokerTests(SynchronousTestCase):
         found = self.table.row(self.connection, broker)
         assert found is not None
         return found
+
+    def switch(self, me: Myself, target: str, owner: str) -> list[StoreSession]:
+        return self.table.switch(self.connection, me, target, owner, lambda connection, sessions: None)
 
     def pause(self) -> None:
         """Let the time of the database go on by more than its unit."""
@@ -122,24 +127,24 @@ class BrokerTests(SynchronousTestCase):
 
     def test_a_switch_gives_all_data_to_the_taker(self) -> None:
         self.table.lock(self.connection, self.row("b1"), "b2")
-        sessions = self.table.switch(self.connection, SECOND, "b1", "store b2")
+        sessions = self.switch(SECOND, "b1", "store b2")
         self.assertEqual([(each.node_id, each.owner) for each in sessions], [(NODES["b1"], "store b2")])
         self.assertEqual((self.row("b1").state, self.row("b1").taker), (State.FAILOVER_COMPLETE, "b2"))
         self.assertEqual(self.owners(), {"b2": [NODES["b1"], NODES["b2"]], "b3": [NODES["b3"]]})
 
     def test_who_has_the_data_of_a_node_is_known_when_nothing_is_left_of_them(self) -> None:
         self.table.lock(self.connection, self.row("b1"), "b2")
-        [taken] = self.table.switch(self.connection, SECOND, "b1", "store b2")
+        [taken] = self.switch(SECOND, "b1", "store b2")
         self.connection.run(schema.table("DELETE FROM {session} WHERE session = ?"), (taken.number,))
         self.assertEqual(self.table.owners(self.connection)[NODES["b1"]], "b2")
         self.table.lock(self.connection, self.row("b2"), "b3")
-        self.table.switch(self.connection, THIRD, "b2", "store b3")
+        self.switch(THIRD, "b2", "store b3")
         self.assertEqual(set(self.table.owners(self.connection).values()), {"b3"})
 
     def test_a_broker_that_returns_is_another_node_also_when_nothing_is_left_of_its_data(self) -> None:
         """Once its former clients went on there, where nobody knew their duplicate ids, and not at the taker."""
         self.table.lock(self.connection, self.row("b1"), "b2")
-        [taken] = self.table.switch(self.connection, SECOND, "b1", "store b2")
+        [taken] = self.switch(SECOND, "b1", "store b2")
         self.connection.run(schema.table("DELETE FROM {session} WHERE session = ?"), (taken.number,))
         settled = session.settle_node_id(self.connection, NODES["b1"], lambda: "new", "b1")
         self.assertEqual((settled, session.node_id_of(self.connection, "b1")), ("new", "new"))
@@ -155,40 +160,55 @@ class BrokerTests(SynchronousTestCase):
     def test_a_former_node_is_remembered_from_its_last_takeover_on(self) -> None:
         """Once its clients, which were served by the first taker, were those of a node that nobody knew when that was taken over."""
         self.table.lock(self.connection, self.row("b1"), "b2")
-        [taken] = self.table.switch(self.connection, SECOND, "b1", "store b2")
+        [taken] = self.switch(SECOND, "b1", "store b2")
         self.connection.run(schema.table("DELETE FROM {session} WHERE session = ?"), (taken.number,))
         self.connection.run(schema.table("UPDATE {former} SET since = since - ?"), (FORGOTTEN_MS + 1,))
         self.table.lock(self.connection, self.row("b2"), "b3")
-        self.table.switch(self.connection, THIRD, "b2", "store b3")
+        self.switch(THIRD, "b2", "store b3")
         self.assertEqual(self.table.owners(self.connection)[NODES["b1"]], "b3")
+
+    def test_a_switch_that_is_refused_changes_nothing(self) -> None:
+        def refuse(connection: Connection, sessions: Sequence[StoreSession]) -> None:
+            seen.extend(each.node_id for each in sessions)
+            raise ValueError("no")
+
+        seen: list[str] = []
+        self.table.lock(self.connection, self.row("b1"), "b2")
+        with self.assertRaises(ValueError):
+            self.table.switch(self.connection, SECOND, "b1", "store b2", refuse)
+        self.assertEqual(seen, [NODES["b1"]])
+        self.assertEqual((self.row("b1").state, self.row("b1").taker), (State.FAILOVER_PENDING, "b2"))
+        self.assertEqual(self.owners()["b1"], [NODES["b1"]])
 
     def test_nobody_switches_without_the_lock(self) -> None:
         self.table.lock(self.connection, self.row("b1"), "b2")
         with self.assertRaises(NotTakenError):
-            self.table.switch(self.connection, THIRD, "b1", "store b3")
+            self.switch(THIRD, "b1", "store b3")
         self.assertEqual(self.owners()["b1"], [NODES["b1"]])
 
     def test_a_taker_that_is_taken_over_itself_switches_nothing(self) -> None:
         self.table.lock(self.connection, self.row("b1"), "b2")
         self.table.lock(self.connection, self.row("b2"), "b3")
         with self.assertRaises(NotTakenError):
-            self.table.switch(self.connection, SECOND, "b1", "store b2")
+            self.switch(SECOND, "b1", "store b2")
         self.assertEqual(self.owners()["b1"], [NODES["b1"]])
 
     def test_a_takeover_that_its_taker_did_not_end_goes_to_the_taker_of_that(self) -> None:
         self.table.lock(self.connection, self.row("b1"), "b2")
         self.table.lock(self.connection, self.row("b2"), "b3")
-        sessions = self.table.switch(self.connection, THIRD, "b2", "store b3")
+        sessions = self.switch(THIRD, "b2", "store b3")
         self.assertEqual({each.node_id for each in sessions}, {NODES["b1"], NODES["b2"]})
         self.assertEqual((self.row("b1").state, self.row("b1").taker), (State.FAILOVER_COMPLETE, "b3"))
         with self.assertRaises(NotTakenError):
-            self.table.switch(self.connection, SECOND, "b1", "store b2")
+            self.switch(SECOND, "b1", "store b2")
 
-    def test_a_taker_that_starts_again_ends_what_it_had_begun(self) -> None:
+    def test_what_a_taker_that_starts_again_had_begun_is_anybodys(self) -> None:
+        """Its own queues may be of an earlier life than those of the lost member: whoever takes over looks at that."""
         self.table.lock(self.connection, self.row("b1"), "b2")
         self.assertTrue(self.table.join(self.connection, replace(SECOND, owner="new"), self.row("b2")))
-        self.assertEqual((self.row("b1").state, self.row("b1").taker), (State.FAILOVER_COMPLETE, "b2"))
-        self.assertEqual(self.owners()["b2"], [NODES["b1"], NODES["b2"]])
+        self.assertEqual((self.row("b1").state, self.row("b1").taker), (State.SHUTDOWN_FAILOVER, ""))
+        self.assertEqual(self.owners()["b1"], [NODES["b1"]])
+        self.assertIsNotNone(self.table.lock(self.connection, self.row("b1"), "b3"))
 
     def test_a_failed_takeover_leaves_the_row_as_it_was(self) -> None:
         seen = self.row("b1")
@@ -203,7 +223,7 @@ class BrokerTests(SynchronousTestCase):
     def test_nothing_is_restored_after_the_switch(self) -> None:
         seen = self.row("b1")
         self.table.lock(self.connection, seen, "b2")
-        self.table.switch(self.connection, SECOND, "b1", "store b2")
+        self.switch(SECOND, "b1", "store b2")
         self.table.restore(self.connection, seen, "b2")
         self.assertEqual(self.row("b1").state, State.FAILOVER_COMPLETE)
 
@@ -212,7 +232,7 @@ class BrokerTests(SynchronousTestCase):
         self.table.lock(self.connection, self.row("b1"), "b2")
         with transaction(self.connection):
             fence.write(self.connection, 1)  # until the switch what it writes counts, and comes over
-        self.table.switch(self.connection, SECOND, "b1", "store b2")
+        self.switch(SECOND, "b1", "store b2")
         with self.assertRaises(FencedError), transaction(self.connection):
             fence.write(self.connection, 2)
 

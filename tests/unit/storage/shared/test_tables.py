@@ -108,7 +108,7 @@ class TableTests(SynchronousTestCase):
         members.lock(self.connection, row, "b2")
         with self.assertRaisesRegex(DatabaseError, "FAILOVER_PENDING"):
             tables.remove_broker(self.database, self.connection, "b1")
-        members.switch(self.connection, Myself("b2", "c", "", "1", "process", ""), "b1", "process")
+        members.switch(self.connection, Myself("b2", "c", "", "1", "process", ""), "b1", "process", lambda *_: None)
         self.assertEqual(tables.remove_broker(self.database, self.connection, "b1"), 0)
         self.assertEqual((self.sizes()["message"], BrokerTable(self.database).owners(self.connection)), (2, {"node1": "b2", "node2": "b2"}))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from unittest import TestCase
 
-from mqbroker.messaging.ports import AddressRecord, BranchRecord, BranchState
+from mqbroker.messaging.ports import AddressRecord, BranchRecord, BranchState, QueueRecord
 from mqbroker.storage.sql.database import DatabaseError
 from mqclient.wire.primitives import Xid
 from tests.unit.storage.sql.support import SqlRig
@@ -66,6 +66,30 @@ class InheritingTests(TakenTestCase, TestCase):
             own = int(name == "queue")
             self.assertEqual(self.taker.ask(f"SELECT COUNT(*) FROM mqbroker_{name}"), [(own,)], name)
 
+    def test_a_queue_that_was_deleted_goes_with_its_messages(self) -> None:
+        self.store(b"1", b"2")
+        batch = self.target.store.begin()
+        other = self.target.store.next_id()
+        batch.put_queue(QueueRecord(other, "other", "a", 1))
+        batch.add_message(make_message(self.target.store, b"of both"), [self.there, other])
+        self.target.store.commit(batch)
+        self.assertEqual(self.take().assign({self.there: None, other: self.here}), {("a", self.here): 1})
+        self.taker.settle()
+        self.assertEqual(self.taker.ask("SELECT COUNT(*) FROM mqbroker_message"), [(1,)])
+        [inherited] = self.taker.restart().inherited
+        self.assertEqual([record.name for record in inherited.found.queues], ["other"])
+        inherited.assign({other: self.here})
+        self.assertEqual(self.consume(), [b"of both"])
+        self.assertEqual(self.taker.ask(SESSIONS), [("b2", 1)])
+
+    def test_a_session_whose_queues_were_deleted_goes(self) -> None:
+        self.store(b"1")
+        self.assertEqual(self.take().assign({self.there: None}), {})
+        self.taker.settle()
+        self.assertEqual(self.taker.ask(SESSIONS), [("b2", 1)])
+        for name in ("message", "reference", "removal"):
+            self.assertEqual(self.taker.ask(f"SELECT COUNT(*) FROM mqbroker_{name}"), [(0,)], name)
+
     def test_an_empty_session_goes_at_once(self) -> None:
         self.assign(self.take())
         self.assertEqual(self.taker.ask(SESSIONS), [("b2", 1)])
@@ -113,7 +137,7 @@ class InheritingTests(TakenTestCase, TestCase):
         self.store(b"1")
         inherited = self.take()
         self.assertEqual([entry.name for entry in inherited.found.addresses], ["a"])
-        self.assertEqual(inherited.found.settings, {})
+        self.assertEqual(inherited.found.settings, {("kind", "key"): "1"})
         self.assign(inherited)
         recovered = self.taker.kill()
         self.assertEqual([entry.record_id for entry in recovered.duplicate_ids], [record])
