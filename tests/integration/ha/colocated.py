@@ -45,6 +45,8 @@ class ColocatedCase(FollowingClients, ProcessesCase):
     """Elements of the policies."""
     voters: Sequence[str] = ()
     """Brokers that only vote."""
+    asking: Sequence[str] = (A, B, C, D)
+    """Those that have a backup of their own."""
     ready = "AMQ221031"
     """Written by a host whose backup may take over."""
     activating = "AMQ221050"
@@ -76,7 +78,8 @@ class ColocatedCase(FollowingClients, ProcessesCase):
             return "<primary-only/>"
         excludes = "".join(f"<connector-ref>{other}</connector-ref>" for other in self.names if other != name)
         inside = (
-            f"<request-backup>true</request-backup><backup-request-retry-interval>300</backup-request-retry-interval>{self.colocated_of(name)}"
+            f"<request-backup>{str(name in self.asking).lower()}</request-backup>"
+            f"<backup-request-retry-interval>300</backup-request-retry-interval>{self.colocated_of(name)}"
             f"<backup-port-offset>{self.ports[hosted_by(name)] - self.ports[name]}</backup-port-offset><excludes>{excludes}</excludes>"
             f"<primary>{self.primary}</primary><backup>{self.backup}</backup>"
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.integration.ha.colocated import HOSTED, HOSTED_NO_LONGER, A, B, ColocatedCase, ReplicatedCase, hosted_by
+from tests.integration.ha.colocated import HOSTED, HOSTED_NO_LONGER, A, B, C, ColocatedCase, D, ReplicatedCase, hosted_by
 
 TEXTS = [f"m{number}" for number in range(50)]
 TAKEN_OVER = "AMQ221010"
@@ -115,6 +115,33 @@ class ReplicationTests(ReplicatedCase, Lives):
         first.kill()
         self.start(A).wait_for(TAKEN_OVER)
         self.assertEqual(self.received(hosted_by(A)), ["early", *TEXTS])
+
+
+class FormerCopyTests(ReplicatedCase):
+    """Each of two others can host the backup of the one that asks."""
+
+    voters = (D,)
+    asking = (B,)
+
+    def test_a_former_copy_that_is_hosted_again_does_not_keep_the_primary_from_its_place(self) -> None:
+        self.start(D)
+        hosts = {name: self.start(name) for name in (A, C)}
+        second = self.start(B)
+        told = second.wait_for(HOSTED)
+        former, other = sorted((A, C), key=lambda name: f":{self.ports[name]} {HOSTED}" not in told)
+        hosts[former].wait_for(self.ready)
+        self.send_to(B, "early")
+        hosts[former].kill()
+        second.wait_for(HOSTED, times=2)
+        hosts[other].wait_for(self.ready)
+        self.send_to(B, *TEXTS)
+        back = self.start(former)
+        back.wait_for(self.activating)
+        second.kill()
+        hosts[other].wait_for(TAKEN_OVER)
+        back.wait_for(self.ready)
+        self.start(B)
+        self.assertEqual(self.received(B), ["early", *TEXTS])
 
 
 class OutageTests(ReplicatedCase):

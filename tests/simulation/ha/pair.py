@@ -146,11 +146,12 @@ class PairGroup(OwnDisksGroup):
         assert record is not None
         for number, sequence in self._acted.items():
             if number != node.number and sequence >= record.sequence:
-                self._two(f"{node.name} acts at sequence {record.sequence}, and {self.nodes[number].name} has acted at {sequence}")
+                self._two(node, record.sequence, self.nodes[number], sequence)
         self._acted[node.number] = record.sequence
 
-    def _two(self, text: str) -> None:
-        if not (self._may_split or self._is_alone()):
+    def _two(self, node: HaNode, sequence: int, other: HaNode, reached: int) -> None:
+        text = f"{node.name} acts at sequence {sequence}, and {other.name} has acted at {reached}"
+        if not (self._may_split or self._is_alone(node, other)):
             self.world.violation(text)
         elif not self.ledger.is_split:
             self.ledger.is_split = True
@@ -159,9 +160,9 @@ class PairGroup(OwnDisksGroup):
                 node.was_damaged = True
             self.world.note(f"the pair is split: {text}")
 
-    def _is_alone(self) -> bool:
+    def _is_alone(self, *nodes: HaNode) -> bool:
         """Does one of the copies know no voters yet?"""
-        return not self.plan.locks and not all(kept_voters(self.disk_of(node), STORE) for node in self.nodes)
+        return not self.plan.locks and not all(kept_voters(self.disk_of(node), STORE) for node in nodes)
 
     # --- what clients and checks see
 

@@ -39,21 +39,21 @@ def draw(rng: random.Random, plan: HaPlan) -> HaSchedule:
     if rng.random() < 0.4:
         if plan.locks and rng.random() < 0.5:
             return HaSchedule(_without_locks(rng))
-        return HaSchedule(_disaster(rng, machines))
+        return HaSchedule(_disaster(rng, plan.brokers, machines))
     timed: list[HaFault] = [end_of_active(rng) for _ in range(rng.choice((0, 1, 1, 2)))]
     timed += [_held_up(rng) for _ in range(rng.choice((0, 0, 1)))]
     timed += [OfNode(rng.randrange(ACTIVE, machines), _of_one(rng)) for _ in range(rng.choice((0, 1, 1, 2, 3)))]
     if rng.random() < 0.15:
         timed += _one_after_the_other(rng)
     if rng.random() < 0.2:
-        timed.append(SlowLoad(_time(rng), rng.randrange(2), rng.uniform(0.2, PAIR_HELD_UP_MAX)))
+        timed.append(SlowLoad(_time(rng), rng.randrange(plan.brokers), rng.uniform(0.2, PAIR_HELD_UP_MAX)))
     if rng.random() < 0.1:
         timed.append(PowerCut(_time(rng)))
     if rng.random() < 0.15:
         timed.append(AllKilled(_time(rng), tuple(rng.uniform(0, 1.0) for _ in range(machines))))
     timed += [draw_blocked(rng, machines, PAIR_HELD_UP_MAX) for _ in range(rng.choice((0, 0, 1)))]
     if rng.random() < 0.3:
-        timed += _isolated(rng, machines)
+        timed += _isolated(rng, plan.brokers, machines)
     if plan.locks:
         timed += [lock_faults.draw(rng, _time(rng), PAIR_HELD_UP_MAX) for _ in range(rng.choice((1, 2, 2, 3)))]
     cuts = [
@@ -100,10 +100,10 @@ def _held_up(rng: random.Random) -> HeldUp:
     return HeldUp(_time(rng), seconds, operation, rng.randrange(2 if operation in ("rename", "remove") else 5), False, stopping)
 
 
-def _disaster(rng: random.Random, machines: int) -> list[HaFault]:
+def _disaster(rng: random.Random, brokers: int, machines: int) -> list[HaFault]:
     match rng.randrange(8):
         case 0 | 1 | 2:
-            return _isolated(rng, machines)
+            return _isolated(rng, brokers, machines)
         case 3:
             return [HeldUp(_time(rng), rng.uniform(1.0, PAIR_HELD_UP_MAX), "-", 0, False, False)]
         case 4:
@@ -129,10 +129,10 @@ def _one_after_the_other(rng: random.Random) -> list[HaFault]:
     return [OfNode(ACTIVE, first), OfNode(ACTIVE, second)]
 
 
-def _isolated(rng: random.Random, machines: int) -> list[HaFault]:
-    """One broker hears nothing of the others, in one direction or both: of the other copy, or of the voters, too.  Clients reach it."""
-    one = rng.randrange(2)
-    others = [1 - one] if rng.random() < 0.5 else [each for each in range(machines) if each != one]
+def _isolated(rng: random.Random, brokers: int, machines: int) -> list[HaFault]:
+    """One broker hears nothing of the others, in one direction or both: of the next one, or of the voters, too.  Clients reach it."""
+    one = rng.randrange(brokers)
+    others = [(one + 1) % brokers] if rng.random() < 0.5 else [each for each in range(machines) if each != one]
     at, one_way, bursts = _time(rng), rng.random() < 0.3, rng.choice((1, 1, 1, 4))
     seconds = rng.choice((rng.uniform(0.5, 5.0), rng.uniform(5.0, PAIR_HELD_UP_MAX), rng.uniform(5.0, PAIR_HELD_UP_MAX))) / bursts
     ends = [(one, other) if rng.random() < 0.5 or not one_way else (other, one) for other in others]

@@ -1,4 +1,8 @@
-"""The active broker of a pair: it takes one replica at a time, and goes on without one when there is none."""
+"""The active broker of a pair: it takes one replica at a time, and goes on without one when there is none.
+
+A copy of any broker may be that replica, as a colocated one hosts again what it has hosted before.  The primary that is back is preferred:
+unless it has everything it does not get its place back.
+"""
 
 from __future__ import annotations
 
@@ -79,6 +83,8 @@ class ReplicatedPrimary:
     ) -> None:
         self.replica: Replica | None = None
         """The present one; also one that was given up, as long as its word may be the proof."""
+        self._next: Replica | None = None
+        """The primary that is back: it gets the place of the present replica, which was given up for it."""
         self._policy = policy
         self._server = server
         self._clock: Clock = server.clock
@@ -120,13 +126,14 @@ class ReplicatedPrimary:
     # --- pairing
 
     def _registered(self, connection: ServerConnection, packet: BackupRegistration) -> BackupRegistrationFailed | None:
-        if connection.product != PRODUCT or self.replica is not None or connection.link is not None or self._stopping:
+        taken = self.replica is not None and not self._is_preferred(packet)
+        if connection.product != PRODUCT or taken or connection.link is not None or self._stopping:
             # A Java replica is sent on, too: it knows another stream.
             return BackupRegistrationFailed(ALREADY_REPLICATING)
         if len(connector_text(packet.connector)) > CONNECTOR_SIZE_MAX:
             log.warn("a replica at {place} is refused: its connector is too long", place=connection.remote)
             return BackupRegistrationFailed(FAILED)
-        self.replica = Replica(
+        replica = Replica(
             self,
             connection,
             packet.connector,
@@ -135,12 +142,34 @@ class ReplicatedPrimary:
             self._connection.configuration.call_timeout / 1000,
             self._policy.initial_replication_sync_timeout / 1000,
         )
+        if self.replica is None:
+            self.replica = replica
+        else:
+            self._next = replica
+            self.replica.end("the primary is back, and copies in its place")
         return None
+
+    def _is_preferred(self, packet: BackupRegistration) -> bool:
+        """Is it the primary that is back, and the present replica another copy?"""
+        comes_back = packet.wants_failback and self._gives_way and self._next is None
+        return comes_back and self.replica is not None and not self.replica.wants_failback
+
+    @property
+    def _gives_way(self) -> bool:
+        return self._policy.backup and self._policy.allow_failback
+
+    def has_place(self, replica: Replica) -> bool:
+        return replica is self.replica
+
+    def _give_place(self) -> None:
+        """The former replica has gone, and nothing depends on it."""
+        self.replica, self._next = self._next, None
+        if self.replica is not None:
+            self.replica.welcome()
 
     def welcome(self) -> Welcome:
         record = self._keeper.record
-        allows_failback = self._policy.backup and self._policy.allow_failback
-        return Welcome(VERSION, record.copy_id, self._server.node_id, self._connection.own_connector, allows_failback)
+        return Welcome(VERSION, record.copy_id, self._server.node_id, self._connection.own_connector, self._gives_way)
 
     def make_feed(self, send: Callable[[Buffers], object], copied: Callable[[], object], lost: Callable[[str], object]) -> ReplicaFeed:
         store = self._store
@@ -156,17 +185,20 @@ class ReplicatedPrimary:
         now = self._clock.wall_ms()
         topology = self._connection.topology
         topology.backup_announced(TopologyMember(self._server.node_id, now, backup=replica.connector), now)
-        if replica.wants_failback and self._policy.backup and self._policy.allow_failback:
+        if replica.wants_failback and self._gives_way:
             log.info("AMQ221039: the primary is back, and has all data: this backup gives way to it")
             self._clock.call_later(0, self._failback)
 
     def left(self, replica: Replica, proof_needed: bool) -> None:
+        if replica is self._next:
+            self._next = None
+            return
         topology = self._connection.topology
         member = topology.get(self._server.node_id)
         if member is not None and member.backup is not None and not self._stopping:
             topology.backup_left(member.backup)
         if not proof_needed:
-            self.replica = None
+            self._give_place()
         else:
             self._clock.call_later(0, self._unproven)
 
@@ -181,7 +213,8 @@ class ReplicatedPrimary:
 
     def go_on(self) -> None:
         """No other copy is or can become active: what has waited is answered."""
-        replica, self.replica = self.replica, None
+        replica = self.replica
+        self._give_place()
         if replica is not None:
             replica.forget()
 
@@ -196,6 +229,8 @@ class ReplicatedPrimary:
     def stop_called(self) -> None:
         """The broker stops in order: take no replica any more, and tell the one that is there."""
         self._stopping = True
+        if self._next is not None:
+            self._next.end("this broker stops")
         if self.replica is not None and self.replica.is_in_sync:
             self.replica.stop_called()
 
@@ -222,7 +257,7 @@ class ReplicatedPrimary:
     def stop(self) -> None:
         """The activation is over."""
         self._stopping = self._over = True
-        replica = self.replica
-        if replica is not None:
-            replica.end("this broker is not active any more")
-            replica.cut()
+        for replica in (self._next, self.replica):
+            if replica is not None:
+                replica.end("this broker is not active any more")
+                replica.cut()

@@ -67,6 +67,9 @@ class ReplicaOwner(Protocol):
     def sequence(self) -> int:
         """The sequence of the present activation."""
 
+    def has_place(self, replica: Replica) -> bool:
+        """May the replica copy now?  Otherwise :meth:`Replica.welcome` is called when it may."""
+
     def welcome(self) -> Welcome:
         """The word of the active broker about itself."""
 
@@ -156,7 +159,7 @@ class Replica:
             self._answered(packet.number)
         elif isinstance(packet, Hello):
             self._greeted(packet)
-        elif isinstance(packet, Ready) and self._hello is not None:
+        elif isinstance(packet, Ready) and self._hello is not None and self._owner.has_place(self):
             self._expect("Ready", greeting.name)
             self._machine.greeted()
         elif isinstance(packet, Completed):
@@ -188,7 +191,14 @@ class Replica:
         if not 0 < len(packet.copy_id) <= COPY_ID_SIZE_MAX or packet.copy_id == welcome.copy_id:
             raise MalformedPacketError("Hello", "copy_id", "it has to be that of another copy")
         self._hello = packet
-        self._say(welcome)
+        if self._owner.has_place(self):
+            self.welcome()
+
+    def welcome(self) -> None:
+        """There is a place for the replica, which is told so once it has said who it is."""
+        if self._hello is not None:
+            self._last_answer = self._clock.monotonic()
+            self._say(self._owner.welcome())
 
     def _answered(self, number: int) -> None:
         if self._feed is None or self.state == over.name:

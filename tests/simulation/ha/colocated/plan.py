@@ -55,8 +55,8 @@ class ColocatedPlan(HaPlan):
         return _plan(rng, (primary,) * brokers, backup, 0)
 
     @staticmethod
-    def draw_pair(rng: random.Random) -> ColocatedPlan:
-        """Of two brokers that replicate, and brokers that only vote."""
+    def draw_pair(rng: random.Random, brokers: int = 2) -> ColocatedPlan:
+        """Of brokers that replicate, and brokers that only vote."""
         primary = ReplicationConfiguration(
             False,
             max_saved_replicated_journals_size=rng.choice((2, 2, 0, -1)),
@@ -64,7 +64,7 @@ class ColocatedPlan(HaPlan):
             retry_replication_wait=rng.choice((100, 500)),
         )
         backup = replace(primary, backup=True, allow_failback=rng.random() < 0.7)
-        return _plan(rng, (primary,) * 2, backup, rng.choice((0, 1, 2, 2, 2)))
+        return _plan(rng, (primary,) * brokers, backup, rng.choice((0, 1, 2, 2, 2)))
 
     @property
     def names(self) -> list[str]:

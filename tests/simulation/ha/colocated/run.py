@@ -56,7 +56,7 @@ class ColocatedSimulation:
         self.world = World(seed, 2 * EVENTS_MAX)
         rng = self.world.generator("group plan")
         brokers = 3 if self.world.generator("brokers").random() < 0.3 else 2
-        self.plan = plan or (ColocatedPlan.draw_pair(rng) if rng.random() < 0.5 else ColocatedPlan.draw(rng, brokers))
+        self.plan = plan or (ColocatedPlan.draw_pair if rng.random() < 0.5 else ColocatedPlan.draw)(rng, brokers)
         self.schedule = schedule or draw(self.world.generator("group faults"), self.plan)
         settings = replace(Plan.draw(self.world.generator("plan")), once=works_once(seed))
         self.colony = Colony(self.world, self.plan, settings, may_split=False)

@@ -74,6 +74,82 @@ class RegistrationTests(PairCase):
         self.assertEqual(self.primary.state, "active")
 
 
+class ReturningPrimaryTests(PairCase):
+    """The primary is back, and the active backup has another copy for its replica: a former host that is back brings one."""
+
+    def taken_over(self, **policy: Any) -> Node:
+        """The active backup."""
+        self.primary, backup = self.pair(**policy)
+        self.primary.queue("q")
+        self.run_for(1)
+        self.primary.kill()
+        self.run_until(lambda: backup.state == "active")
+        self.other = self.node("other", 3, 1, 2, policy=ReplicationConfiguration(True, retry_replication_wait=200)).start()
+        self.run_until(lambda: backup.replica_state == "in sync")
+        return backup
+
+    def test_it_gets_its_place_back(self) -> None:
+        backup = self.taken_over(allow_failback=True)
+        session = backup.client()
+        session.send(created("late"))
+        self.primary.start()
+        self.run_until(lambda: self.primary.state == "active" and self.primary.replica_state == "in sync")
+        self.assertEqual((backup.state, self.other.state), ("passive", "passive"))
+        self.assertLessEqual({"q", "late"}, self.primary.queues())
+
+    def test_what_is_asked_meanwhile_is_answered(self) -> None:
+        backup = self.taken_over(allow_failback=True)
+        session = backup.client()
+        waiting = self.registered(backup, True)
+        session.send(created("late"))
+        self.assertEqual(session.take(), [])
+        self.run_for(0.2)
+        self.assertEqual(session.take(), [wire.NullResponse(-1)])
+        self.assertEqual((backup.activation.primary.replica.wants_failback, waiting.transport.aborted), (True, False))
+
+    def test_a_replica_that_is_not_complete_is_given_up_at_once(self) -> None:
+        backup = self.taken_over(allow_failback=True)
+        self.other.kill()
+        self.run_until(lambda: backup.replica_state == "")
+        first, second = (self.registered(backup, wants_failback) for wants_failback in (False, True))
+        self.run_for(0)
+        self.assertEqual((first.transport.aborted, second.transport.aborted), (True, False))
+        self.assertTrue(backup.activation.primary.replica.wants_failback)
+
+    def test_it_has_died_before_there_was_a_place(self) -> None:
+        backup = self.taken_over(allow_failback=True)
+        waiting = self.registered(backup, True)
+        waiting.lose()
+        self.run_until(lambda: backup.replica_state == "in sync")
+        self.assertFalse(backup.activation.primary.replica.wants_failback)
+
+    def test_one_at_a_time(self) -> None:
+        backup = self.taken_over(allow_failback=True)
+        first, second = self.registered(backup, True), self.registered(backup, True)
+        self.assertEqual([each.take(CLUSTER_CHANNEL) for each in (first, second)], [[], [wire.BackupRegistrationFailed(2)]])
+
+    def test_a_stop_ends_one_that_waits(self) -> None:
+        backup = self.taken_over(allow_failback=True)
+        waiting = self.registered(backup, True)
+        backup.stop()
+        self.run_for(6)
+        self.assertEqual((backup.state, waiting.transport.aborted, backup.failures), ("stopped", True, []))
+
+    def test_a_backup_that_does_not_give_way_keeps_its_replica(self) -> None:
+        backup = self.taken_over()
+        waiting = self.registered(backup, True)
+        self.assertEqual(waiting.take(CLUSTER_CHANNEL), [wire.BackupRegistrationFailed(2)])
+        self.assertEqual(backup.replica_state, "in sync")
+
+    def registered(self, node: Node, wants_failback: bool) -> Peer:
+        world: Any = SimpleNamespace(server=node.life.active.server)
+        peer = Peer(world)
+        peer.send(wire.ClusterConnect("u", "p", "mqbroker", 1), CLUSTER_CHANNEL)
+        peer.read()
+        peer.send(wire.BackupRegistration("u", "p", wants_failback, connector(4)), CLUSTER_CHANNEL)
+        return peer
+
+
 class LossTests(PairCase):
     def test_a_broker_that_has_just_ended_its_activity_seeks_no_proof(self) -> None:
         primary, backup = self.pair()

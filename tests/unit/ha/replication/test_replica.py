@@ -92,6 +92,10 @@ class Owner:
         self.noted: Deferred[Any] = Deferred()
         self.notes: list[OtherCopy] = []
         self.told: list[Any] = []
+        self.places = True
+
+    def has_place(self, replica: Any) -> bool:
+        return self.places
 
     def welcome(self) -> p.Welcome:
         return p.Welcome(p.VERSION, "A", "node", connector(1), False)
@@ -152,6 +156,36 @@ class GoodReplicaTests(ReplicaCase):
         self.say(p.Completed())
         self.clock.advance(100)
         self.assertTrue(self.replica.is_in_sync)
+
+
+class WaitingTests(ReplicaCase):
+    """There is no place for it yet."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.owner.places = False
+
+    def test_it_is_welcome_when_there_is_a_place(self) -> None:
+        self.say(p.Hello(p.VERSION, "B", "node"))
+        self.clock.advance(4)
+        self.assertEqual((self.connection.said(), self.owner.feed), ([], None))
+        self.owner.places = True
+        self.replica.welcome()
+        self.clock.advance(4)
+        self.assertEqual((self.connection.said(), self.owner.told), ([self.owner.welcome()], []))
+        self.say(p.Ready())
+        self.assertEqual(self.owner.feed.state, "started")
+
+    def test_it_is_welcome_when_it_has_said_who_it_is(self) -> None:
+        self.owner.places = True
+        self.replica.welcome()
+        self.assertEqual(self.connection.said(), [])
+        self.say(p.Hello(p.VERSION, "B", "node"))
+        self.assertEqual(self.connection.said(), [self.owner.welcome()])
+
+    def test_it_does_not_copy_before(self) -> None:
+        self.assertRaises(MalformedPacketError, self.greet)
+        self.assertIsNone(self.owner.feed)
 
 
 class GivenUpTests(ReplicaCase):
