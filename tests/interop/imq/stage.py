@@ -76,7 +76,7 @@ class Stage:
         return self.good(at, "list", "bkr").members[f"b{number}"]
 
     def until_taken_over(self, number: int, witness: int | None = None) -> int:
-        """Wait until a broker is taken over; returns the number of the taker, which takes new clients.  ``witness`` is a broker that runs."""
+        """Wait until a broker is taken over; returns the number of the taker, which takes new clients.  ``witness`` runs."""
         at = next(each for each in range(COUNT) if each != number) if witness is None else witness
         self.cluster.until(lambda: self.member(number, at).state == "TAKEOVER_COMPLETE", f"broker {number} is taken over", TAKEN_SECONDS)
         taker = int(self.member(number, at).taker[1:])

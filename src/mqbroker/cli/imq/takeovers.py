@@ -25,7 +25,7 @@ LOOK_SECONDS = 1.0
 
 
 def end_takeovers(folder: Path, start: ImqStart) -> None:
-    """Be the member for a moment, as a start and a stop would: takeovers that it had begun are complete then, and nobody takes it over.
+    """Be the member for a moment, as a start and a stop would: takeovers that it had begun are anybody's then, and nobody takes it over.
 
     Raises CommandError while a broker of this id may run, or is being taken over itself.
     """
@@ -45,7 +45,9 @@ def end_takeovers(folder: Path, start: ImqStart) -> None:
         me = Myself(home.broker_id or "", home.cluster_id or "", home.address, __version__, os.urandom(16).hex(), node_id or "")
         taken = _join(BrokerTable(database), connection, me, Vacancy(me, home.enhanced, time.monotonic))
     for broker in taken:
-        click.echo(f"The takeover of {broker} is complete: what it had is {me.broker}'s, and there at its next start.")
+        click.echo(
+            f"The takeover of {broker} is given up: any other broker of the cluster takes it over, or {me.broker} after its next start."
+        )
     if not taken:
         click.echo(f"{me.broker} was taking over nobody.")
 
@@ -61,7 +63,7 @@ def _configuration(folder: Path, start: ImqStart) -> Configuration:
 
 
 def _join(table: BrokerTable, connection: Connection, me: Myself, vacancy: Vacancy) -> list[str]:
-    """Become the member, and end as one that has stopped in order.  Returns the brokers whose takeover is complete by that."""
+    """Become the member, and end as one that has stopped in order.  Returns the brokers whose takeover is given up by that."""
     from mqbroker.storage.shared.brokers import BEING_TAKEN, State
 
     while True:
