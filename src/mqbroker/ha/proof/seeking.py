@@ -400,7 +400,8 @@ class Seeker:
         self._serving = True
         sequence = self._keeper.latest.sequence
         self._logged = ""
-        log.info("this broker may be active at sequence {sequence}: {text}", sequence=sequence, text=self._reason)
+        code = "AMQ221037: " if self._purpose is Purpose.TAKE_OVER else ""
+        log.info(code + "this broker may be active at sequence {sequence}: {text}", sequence=sequence, text=self._reason)
         self._owner.granted(sequence, self._reason)
 
     def give_up(self) -> None:

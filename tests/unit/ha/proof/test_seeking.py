@@ -495,6 +495,13 @@ class VotersTests(SeekingCase):
             broker.reply(None)
             self.assert_granted(broker, 4)
 
+    def test_the_log_tells_a_takeover_with_the_code_of_artemis(self) -> None:
+        for broker, takes_over in ((self.started("v0"), False), (self.in_sync("v0"), True)):
+            with capturedLogs() as events:
+                broker.reply(None)
+            (line,) = (text for text in map(formatEvent, events) if "may be active" in text)
+            self.assertEqual(line.startswith("AMQ221037: this broker may be active at sequence 4"), takes_over)
+
     def test_without_a_majority_it_asks_again(self) -> None:
         broker = self.in_sync("v0", "v1", "v2")
         broker.silent = {"v1", "v2"}

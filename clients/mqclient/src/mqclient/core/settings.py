@@ -130,6 +130,7 @@ WITHOUT_EFFECT: dict[str, str] = {
     "scheduledThreadPoolMaxSize": "there are no thread pools",
     "flowControlThreadPoolMaxSize": "there are no thread pools",
     "ignoreJTA": "there is no JTA in Python",
+    "failoverOnInitialConnection": "a first connection tries every broker that is known, backups too",
     "incomingInterceptorList": "Java classes cannot be loaded",
     "outgoingInterceptorList": "Java classes cannot be loaded",
     "protocolManagerFactoryStr": "only the CORE protocol is spoken",
