@@ -1,4 +1,4 @@
-"""The rows of the members of enhanced clusters on a real PostgreSQL."""
+"""The rows of the members of enhanced clusters, and all tables as a whole, on a real PostgreSQL."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import ClassVar
 
 from mqbroker.storage.sql.database import Database
 from tests.support.postgresql import PostgresqlServer, refuse_without
-from tests.unit.storage.shared import test_brokers
+from tests.unit.storage.shared import test_brokers, test_tables
 
 
-class PostgresqlBrokerTests(test_brokers.BrokerTests):
+class _OnPostgresql:
     server: ClassVar[PostgresqlServer]
 
     @classmethod
@@ -21,5 +21,12 @@ class PostgresqlBrokerTests(test_brokers.BrokerTests):
     def tearDownClass(cls) -> None:
         cls.server.close()
 
+
+class PostgresqlBrokerTests(_OnPostgresql, test_brokers.BrokerTests):
     def database(self) -> Database:
+        return self.server.database()
+
+
+class PostgresqlTableTests(_OnPostgresql, test_tables.TableTests):
+    def new_database(self) -> Database:
         return self.server.database()

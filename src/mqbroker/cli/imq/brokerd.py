@@ -224,8 +224,7 @@ def _remove(folder: Path, force: bool, definitions: dict[str, str]) -> None:
     if not folder.exists():
         raise CommandError(f"There is no instance {folder.name} in {folder.parent}")
     if not force and not click.confirm(f"Do you want to remove instance {folder.name} with all its messages?", default=False):
-        click.echo("The instance was not removed.")
-        return
+        raise CommandError("The instance was not removed.")
     with stopped(folder, definitions, "-remove instance", broken_may_be=True):
         try:
             shutil.rmtree(folder)

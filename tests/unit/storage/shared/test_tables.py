@@ -7,15 +7,20 @@ from twisted.trial.unittest import SynchronousTestCase
 from mqbroker.storage.shared import tables
 from mqbroker.storage.shared.brokers import BrokerTable, Myself, State
 from mqbroker.storage.sql import schema, session
-from mqbroker.storage.sql.database import Connection, DatabaseError
+from mqbroker.storage.sql.database import Connection, Database, DatabaseError
 from tests.unit.storage.sql.support import SqlRig
 
 ME = Myself("b1", "c", "localhost:7671", "1", "process", "folder")
 
 
 class TableTests(SynchronousTestCase):
+    """Also run on PostgreSQL, see :mod:`tests.integration.storage.test_postgresql_brokers`."""
+
+    def new_database(self) -> Database:
+        return SqlRig(self.addCleanup).database
+
     def setUp(self) -> None:
-        self.database = SqlRig(self.addCleanup).database
+        self.database = self.new_database()
         self.connection: Connection = self.database.connect()
         self.addCleanup(self.connection.close)
 
