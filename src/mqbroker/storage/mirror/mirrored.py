@@ -118,7 +118,8 @@ class MirroredFileSystem:
 
     Writes and syncs are told before they are done, so that a network runs beside the disk; what concerns names is told after that, if it
     succeeded.  ``lock`` keeps each change together with what is told of it: nearly all are made by the disk writer's thread, and some
-    chunks of large messages by the loop.  Files of the broker itself (``server.lock`` and what else tells who is active) are not told of.
+    chunks of large messages by the loop.  Only a write of :meth:`MirroredFile.write_soon` is told by the loop and made by the thread,
+    which has nothing else to do before it.  Files of the broker itself (``server.lock`` and what else tells who is active) are not told of.
     """
 
     def __init__(self, inner: FileSystem, roots: Roots, lock: AbstractContextManager[object]) -> None:

@@ -14,8 +14,8 @@ TOGETHER_MAX = 256 * 1024
 class Outgoing:
     """Numbers changes, encodes them, and keeps them until the loop takes them.
 
-    ``put`` and ``synced`` are called by one thread at a time, all else by the loop.  ``call(function)`` calls on the loop, where ``ready``
-    is called when there is something to take.
+    ``put`` and ``sync_ended`` are called by one thread at a time, all else by the loop.  ``call(function)`` calls on the loop, where
+    ``ready`` is called when there is something to take.
     """
 
     def __init__(self, call: Callable[[Callable[[], object]], object], ready: Callable[[], object]) -> None:
