@@ -131,6 +131,10 @@ class _Writer:
     def __init__(self) -> None:
         self.batches: list[tuple[Sequence[Step], Done]] = []
 
+    @property
+    def idle(self) -> bool:
+        return not self.batches
+
     def submit(self, steps: Sequence[Step], done: Done) -> None:
         self.batches.append((steps, done))
 

@@ -58,6 +58,10 @@ class Calls:
     def cancel(self) -> None:
         """Nothing is taken back: what comes due too often does nothing."""
 
+    @property
+    def idle(self) -> bool:
+        return False
+
     def submit(self, steps: Sequence[Step], done: Done) -> None:
         self._due.append(lambda: done(run_steps(steps)))
 

@@ -192,5 +192,9 @@ class _Idle:
     def cancel(self) -> None:
         pass
 
+    @property
+    def idle(self) -> bool:
+        return True
+
     def submit(self, steps: Sequence[Any], done: Callable[..., object]) -> None:
         pass

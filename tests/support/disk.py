@@ -71,6 +71,15 @@ class SimulatedFile:
         self._check()
         self._disk.write(self._inode, self._path, offset, bytes(data))
 
+    def write_soon(self, offset: int, data: bytes | bytearray | memoryview) -> Callable[[], object]:
+        content = bytes(data)
+
+        def write_and_sync() -> None:
+            self.write(offset, content)
+            self.sync()
+
+        return write_and_sync
+
     def allocate(self, size: int) -> None:
         self._check()
         missing = size - len(self._inode.content)

@@ -26,6 +26,10 @@ class SimulatedDiskWriter:
         self._works = False
         """Does a step run?"""
 
+    @property
+    def idle(self) -> bool:
+        return not any(steps for steps, _ in self._batches)
+
     def submit(self, steps: Sequence[Step], done: Done) -> None:
         self._batches.append((steps, done))
         if self._clock is not None and not self._running:

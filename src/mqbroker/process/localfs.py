@@ -9,6 +9,8 @@ import os
 import stat
 import struct
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from mqbroker.process.disk_errors import located
@@ -40,6 +42,13 @@ class LocalFile:
                 written += more
         except OSError as error:
             raise located(error, self._path, len(data)) from error
+
+    def write_soon(self, offset: int, data: bytes | bytearray | memoryview) -> Callable[[], object]:
+        return partial(self._write_and_sync, offset, data)
+
+    def _write_and_sync(self, offset: int, data: bytes | bytearray | memoryview) -> None:
+        self.write(offset, data)
+        self.sync()
 
     def allocate(self, size: int) -> None:
         try:

@@ -118,6 +118,9 @@ class ThreadedDiskWriter:
         self._signal: _Signal | None = None
         self._handback: _Handback | None = None
         self._hangs = False
+        self._submitted = 0
+        self._run_through = 0
+        """Batches whose steps have run; counted by the thread."""
 
     @classmethod
     def of_reactor(cls, reactor: Any, run: Callable[..., object]) -> ThreadedDiskWriter:
@@ -129,12 +132,17 @@ class ThreadedDiskWriter:
         writer._handback = handback
         return writer
 
+    @property
+    def idle(self) -> bool:
+        return self._run_through == self._submitted
+
     def submit(self, steps: Sequence[Step], done: Done) -> None:
         signal = self._signal
         if signal is None:
             signal = self._signal = _Signal()
             self._thread = threading.Thread(target=self._run, args=(signal, self._batches), name=self._name, daemon=True)
             self._thread.start()
+        self._submitted += 1
         self._batches.append((steps, done))
         signal.send()
 
@@ -170,4 +178,6 @@ class ThreadedDiskWriter:
                 if batch is None:
                     return
                 steps, done = batch
-                self._call_from_thread(done, run_steps(steps))
+                error = run_steps(steps)
+                self._run_through += 1
+                self._call_from_thread(done, error)

@@ -63,6 +63,15 @@ class LocalFileSystemTests(Folder, TestCase):
         self.assertEqual(self.files.read(self.path("a"), 9, 3), b"")
         self.assertEqual(self.files.size(self.path("a")), 6)
 
+    def test_a_write_that_comes_soon_is_a_step_that_writes_and_syncs(self) -> None:
+        file = self.files.open(self.path("a"))
+        self.addCleanup(file.close)
+        step = file.write_soon(2, b"abc")
+        self.assertEqual(self.files.size(self.path("a")), 0)
+        with mock.patch("os.fdatasync") as fdatasync:
+            step()
+        self.assertEqual((self.files.read(self.path("a")), fdatasync.call_count), (b"\0\0abc", 1))
+
     def test_opening_again_keeps_the_content(self) -> None:
         for text in (b"one", b"two"):
             file = self.files.open(self.path("a"))
@@ -138,6 +147,17 @@ class ThreadedDiskWriterTests(TestCase):
         for function, args in handed:
             function(*args)
         self.assertEqual(done, [None, error, None])
+
+    def test_it_is_idle_when_every_step_has_run(self) -> None:
+        begun, goes_on = threading.Event(), threading.Event()
+        writer = ThreadedDiskWriter(lambda function, *args: None)
+        self.assertTrue(writer.idle)
+        writer.submit([begun.set, goes_on.wait], lambda _: None)
+        begun.wait(30)
+        self.assertFalse(writer.idle)
+        goes_on.set()
+        writer.stop()
+        self.assertTrue(writer.idle)
 
     def test_it_can_start_again(self) -> None:
         ran: list[int] = []

@@ -190,6 +190,10 @@ class ThreadWriter:
         self._heard = 0.0
         """When the loop hears of the last batch that was done."""
 
+    @property
+    def idle(self) -> bool:
+        return not self._batches
+
     def submit(self, steps: Sequence[Step], done: Done) -> None:
         self._batches.append((steps, done))
         if not self._runs:

@@ -20,6 +20,10 @@ class Here:
         while self._due:
             self._due.popleft()()
 
+    @property
+    def idle(self) -> bool:
+        return False
+
     def submit(self, steps: Sequence[Step], done: Done) -> None:
         self._due.append(lambda: done(run_steps(steps)))
 

@@ -39,6 +39,7 @@ from mqclient.wire.packets import BackupRegistration, BackupRegistrationFailed, 
 
 if TYPE_CHECKING:
     from mqbroker.ha.proof.copy_keeper import Copying
+    from mqbroker.storage.mirror.changes import Buffer
     from mqbroker.storage.mirror.replica_folder import ReplicaFolder
     from mqclient.core.api import LocatorSettings
     from mqclient.core.connection.connection import Connection
@@ -168,7 +169,7 @@ class Following:
     # --- what the connection tells
 
     def frame_received(self, packet_type: int, frame: bytes) -> None:
-        packet = read_packet(packet_type, frame[HEADER_SIZE:])
+        packet = read_packet(packet_type, memoryview(frame)[HEADER_SIZE:])
         if isinstance(packet, Changes):
             self._changed(packet.data)
         elif isinstance(packet, Welcome):
@@ -192,7 +193,7 @@ class Following:
 
     # --- the copy
 
-    def _changed(self, data: bytes) -> None:
+    def _changed(self, data: Buffer) -> None:
         if self._folder is not None:
             self.taken += len(data)
             self._folder.take(data)
@@ -218,8 +219,13 @@ class Following:
         if self._is_leaving:
             return
         self._copying = copying
-        self._folder = self._owner.make_folder(lambda number: self._say(Answered(number)), self._fail)
+        self._folder = self._owner.make_folder(self._answer, self._fail)
         self._say(Ready())
+
+    def _answer(self, number: int) -> None:
+        """Clients of the active broker may wait for this one."""
+        if self._connection is not None:
+            self._connection.write_frame_at_once(packet_frame(Answered(number)))
 
     def _complete(self, packet: Complete) -> None:
         if self._copying is None or self._other is None or self._is_completing:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
 
+from mqbroker.storage.mirror.changes import Buffer
 from mqclient.errors import MalformedPacketError
 from mqclient.wire.frames import HEADER, REPLICATION_CHANNEL, frame
 from mqclient.wire.primitives import Decoder, Encoder, TransportConfiguration
@@ -87,11 +88,7 @@ class Changes:
     """A piece of the stream of changes."""
 
     TYPE: ClassVar[int] = -102
-    data: bytes
-
-    @classmethod
-    def read(cls, decoder: Decoder) -> Changes:
-        return cls(decoder.raw(decoder.remaining))
+    data: Buffer
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,11 +187,10 @@ class ScheduledFailover:
 Said: TypeAlias = Hello | Welcome | Ready | Answered | Complete | Completed | Question | Reply | ScheduledFailover
 """Every packet but :class:`Changes`, which is written by :func:`changes_frames`."""
 
-_KINDS: tuple[type[Said | Changes], ...] = (
+_KINDS: tuple[type[Said], ...] = (
     Hello,
     Welcome,
     Ready,
-    Changes,
     Answered,
     Complete,
     Completed,
@@ -212,22 +208,32 @@ def packet_frame(packet: Said) -> bytes:
     return frame(packet.TYPE, REPLICATION_CHANNEL, bytes(encoder.data))
 
 
-def read_packet(packet_type: int, body: bytes) -> Said | Changes:
-    """Raises MalformedPacketError."""
+def read_packet(packet_type: int, body: bytes | memoryview) -> Said | Changes:
+    """The data of changes are ``body`` itself.  Raises MalformedPacketError."""
+    if packet_type == Changes.TYPE:
+        _check_size(Changes, body, CHANGES_MAX)
+        return Changes(body)
     kind = _BY_TYPE.get(packet_type)
     if kind is None:
         raise MalformedPacketError("frame", "type", f"unknown packet type {packet_type} on the channel of replication")
-    decoder = Decoder(body, kind.__name__)
-    limit = CHANGES_MAX if kind is Changes else TEXT_MAX
+    _check_size(kind, body, TEXT_MAX)
+    return kind.read(Decoder(bytes(body), kind.__name__))
+
+
+def _check_size(kind: type[Said | Changes], body: bytes | memoryview, limit: int) -> None:
     if len(body) > limit:
-        raise decoder.fail(f"{len(body)} bytes are more than {limit}")
-    return kind.read(decoder)
+        raise Decoder(b"", kind.__name__).fail(f"{len(body)} bytes are more than {limit}")
 
 
-def changes_frames(buffers: Sequence[bytes | bytearray | memoryview]) -> list[bytes]:
+def changes_frames(buffers: Sequence[Buffer]) -> list[bytes]:
     """The stream of changes goes on with these bytes: whole frames."""
+    size = sum(map(len, buffers))
+    if size <= CHANGES_MAX:
+        return [b"".join((_changes_header(size), *buffers))] if size else []
     data = memoryview(b"".join(buffers))
-    return [
-        HEADER.pack(9 + len(piece), Changes.TYPE, REPLICATION_CHANNEL) + piece
-        for piece in (data[start : start + CHANGES_MAX] for start in range(0, len(data), CHANGES_MAX))
-    ]
+    pieces = (data[start : start + CHANGES_MAX] for start in range(0, size, CHANGES_MAX))
+    return [b"".join((_changes_header(len(piece)), piece)) for piece in pieces]
+
+
+def _changes_header(size: int) -> bytes:
+    return HEADER.pack(9 + size, Changes.TYPE, REPLICATION_CHANNEL)

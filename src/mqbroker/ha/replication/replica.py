@@ -153,7 +153,7 @@ class Replica:
 
     def received(self, packet_type: int, body: memoryview) -> None:
         """Raises MalformedPacketError, which ends the connection."""
-        packet = read_packet(packet_type, bytes(body))
+        packet = read_packet(packet_type, body)
         self._last_answer = self._clock.monotonic()
         if isinstance(packet, Answered):
             self._answered(packet.number)

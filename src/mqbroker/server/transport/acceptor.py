@@ -17,6 +17,7 @@ from mqbroker.server.transport.handshake import HANDSHAKE_TIMEOUT_SECONDS
 from mqbroker.server.transport.http_tunnel import RESPONSE_MS, SCAN_MS, HttpTunnel, looks_like_http
 from mqbroker.server.transport.naming import Naming
 from mqbroker.server.transport.tls import server_context
+from mqclient.shells.twisted_direct import write_directly
 from mqclient.shells.twisted_losses import loss_reason
 from mqclient.urls import TransportUri
 
@@ -94,11 +95,7 @@ def naming_of(uri: TransportUri) -> Naming:
 
 
 class DirectTransport:
-    """A plain socket's transport that tries the socket first, instead of waiting until the reactor calls it writable.
-
-    Every write saves two changes of the reactor's watch list and one of its turns.  Bytes that the socket does not take go to the
-    transport, whose producer then hears of a full buffer as usual.
-    """
+    """A plain socket's transport that writes to the socket at once."""
 
     __slots__ = ("_transport", "abortConnection", "loseConnection", "pauseProducing", "resumeProducing")
 
@@ -110,21 +107,7 @@ class DirectTransport:
         self.resumeProducing: Callable[[], None] = transport.resumeProducing
 
     def writeSequence(self, data: list[bytes]) -> None:
-        transport = self._transport
-        # Bytes that wait in the transport go first, and a closing transport decides itself about further bytes.
-        if transport.dataBuffer or transport._tempDataBuffer or transport.disconnecting or not transport.connected:
-            transport.writeSequence(data)
-            return
-        whole = data[0] if len(data) == 1 else b"".join(data)
-        try:
-            sent = transport.socket.send(whole)
-        except BlockingIOError:
-            sent = 0
-        except OSError:
-            transport.write(whole)  # the socket is broken: the reactor finds that when it writes, and ends the connection
-            return
-        if sent < len(whole):
-            transport.write(whole[sent:])
+        write_directly(self._transport, data)
 
 
 @implementer(IPushProducer, IHandshakeListener)

@@ -15,6 +15,10 @@ class DiskWriter(Protocol):
     Batches run one after the other, in the order of submission, and each batch's steps in order.  A step that raises ends its batch.
     """
 
+    @property
+    def idle(self) -> bool:
+        """Has every step that was submitted run?  Asked by the loop."""
+
     def submit(self, steps: Sequence[Step], done: Done) -> None:
         """Run ``steps``; then ``done``, on the loop, with None or with what a step raised.  Never calls ``done`` before it returns."""
 

@@ -6,6 +6,7 @@ renamed or removed is durable before ``sync_directory`` of its directory.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 from mqclient.storageformat.files import Files
@@ -17,6 +18,12 @@ class File(Protocol):
 
     def write(self, offset: int, data: bytes | bytearray | memoryview) -> None:
         """All of ``data`` at ``offset``; beyond the end the file grows."""
+
+    def write_soon(self, offset: int, data: bytes | bytearray | memoryview) -> Callable[[], object]:
+        """A step that writes all of ``data`` at ``offset`` and syncs: nothing else is changed before it runs.
+
+        Asked by the loop.  Whoever repeats the changes of this file system elsewhere hears of this one at once.
+        """
 
     def allocate(self, size: int) -> None:
         """Reserve room up to ``size`` bytes, which read as zeros until they are written."""

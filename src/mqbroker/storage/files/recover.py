@@ -230,6 +230,8 @@ def _drop_bodies_lost(file_system: FileSystem, settings: StoreSettings, saved: S
 class _NoWriter:
     """The disk writer of a folder that is only read."""
 
+    idle = True
+
     def submit(self, steps: Sequence[Step], done: Done) -> None:
         raise RuntimeError("this folder is only read")
 

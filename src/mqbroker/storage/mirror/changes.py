@@ -143,8 +143,9 @@ class ChangeDecoder:
     def __init__(self) -> None:
         self.number = 0
         self.consumed = 0
-        self._left = bytearray()
-        """The beginning of a change that is not complete."""
+        self._left: list[Buffer] = []
+        """The beginning of a change that is not complete, in pieces."""
+        self._left_size = 0
         self._needed = 1
         """Bytes that it has at least."""
         self._handles: set[int] = set()
@@ -158,20 +159,23 @@ class ChangeDecoder:
             **dict.fromkeys(_HANDLES, self._one_handle),
         }
 
-    def feed(self, data: bytes) -> Iterator[Change]:
+    def feed(self, data: Buffer) -> Iterator[Change]:
         """The changes that are complete with ``data``; the data of writes are views.  Raises BrokenStreamError, and is of no use then."""
         if self._left:
-            self._left += data
-            if len(self._left) < self._needed:
+            self._left.append(data)
+            self._left_size += len(data)
+            if self._left_size < self._needed:
                 return
-            data, self._left = bytes(self._left), bytearray()
+            data = b"".join(self._left)
+            self._left.clear()
         view = memoryview(data)
         at = 0
         while at < len(view):
             try:
                 change, size = self._next(view[at:])
             except _Incomplete as incomplete:
-                self._left = bytearray(view[at:])
+                self._left.append(view[at:])
+                self._left_size = len(view) - at
                 self._needed = incomplete.size
                 return
             at += size

@@ -75,6 +75,14 @@ class Copy:
             self._handles.remove(change.handle)
         return self._outgoing.put(change)
 
+    def tell_before(self, write: Write) -> int:
+        if write.handle not in self._handles:
+            return self._outgoing.number
+        return self._outgoing.put_all((write, Sync(write.handle)))
+
+    def flush(self) -> None:
+        self._outgoing.flush()
+
     def opened(self, handle: int, path: str, new: bool) -> None:
         self._open(handle, path)
         if new and not self.end:

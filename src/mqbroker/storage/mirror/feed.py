@@ -54,6 +54,7 @@ class ReplicaFeed:
         self._writer = writer
         self._tickets = tickets
         self._datasync = datasync
+        self._call = call
         self._send = send
         self._copied = copied
         self._lost = lost
@@ -150,7 +151,7 @@ class ReplicaFeed:
             self._go_on()
 
     def _flush(self) -> None:
-        """Send what the disk writer has told."""
+        """Send what was told."""
         if self._stopped:
             return
         buffers = self._outgoing.take()
@@ -161,7 +162,8 @@ class ReplicaFeed:
         self._sent.append((self._outgoing.taken, size))
         self._send(buffers)
         if self.behind > LOST_BEHIND_MAX:
-            self._give_up(f"the replica is {self.behind} bytes behind, and at most {LOST_BEHIND_MAX} are allowed")
+            # Not here: the journal may be about to hand a write over.
+            self._call(partial(self._give_up, f"the replica is {self.behind} bytes behind, and at most {LOST_BEHIND_MAX} are allowed"))
         elif self.behind > BEHIND_MAX and not self._overfull:
             self._set_overfull(True)
 
@@ -184,5 +186,6 @@ class ReplicaFeed:
             self._condition.hold(reached)
 
     def _give_up(self, reason: str) -> None:
-        self.stop()
-        self._lost(reason)
+        if not self._stopped:
+            self.stop()
+            self._lost(reason)

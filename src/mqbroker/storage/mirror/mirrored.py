@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import Protocol
 
 from mqbroker.storage.disk.filesystem import File, FileLock, FileSystem
@@ -33,6 +34,12 @@ class Sink(Protocol):
     def tell(self, change: Change) -> int:
         """A change of a file or directory, but none of those below.  Returns its number."""
 
+    def tell_before(self, write: Write) -> int:
+        """The loop has this write and its sync made next.  Returns the number of the sync; :meth:`flush` follows."""
+
+    def flush(self) -> None:
+        """For the loop, without the lock: what was told may go on its way now."""
+
     def opened(self, handle: int, path: str, new: bool) -> None:
         """A file was opened, ``new`` if it was created by that."""
 
@@ -61,6 +68,16 @@ class MirroredFile:
                 sink.tell(Write(self._handle, offset, data))
             self._inner.write(offset, data)
 
+    def write_soon(self, offset: int, data: bytes | bytearray | memoryview) -> Callable[[], object]:
+        step = self._inner.write_soon(offset, data)
+        with self._owner.lock_of_changes:
+            sink = self._owner.sink
+            if sink is None:
+                return step
+            number = sink.tell_before(Write(self._handle, offset, data))
+        sink.flush()
+        return partial(_run_and_tell, step, sink, number)
+
     def allocate(self, size: int) -> None:
         with self._owner.lock_of_changes:
             sink = self._owner.sink
@@ -74,6 +91,11 @@ class MirroredFile:
     def close(self) -> None:
         self._inner.close()
         self._owner.closed(self._handle)
+
+
+def _run_and_tell(step: Callable[[], object], sink: Sink, number: int) -> None:
+    step()
+    sink.synced(number)
 
 
 class _Directory:
@@ -96,7 +118,8 @@ class MirroredFileSystem:
 
     Writes and syncs are told before they are done, so that a network runs beside the disk; what concerns names is told after that, if it
     succeeded.  ``lock`` keeps each change together with what is told of it: nearly all are made by the disk writer's thread, and some
-    chunks of large messages by the loop.  Files of the broker itself (``server.lock`` and what else tells who is active) are not told of.
+    chunks of large messages by the loop.  Only a write of :meth:`MirroredFile.write_soon` is told by the loop and made by the thread,
+    which has nothing else to do before it.  Files of the broker itself (``server.lock`` and what else tells who is active) are not told of.
     """
 
     def __init__(self, inner: FileSystem, roots: Roots, lock: AbstractContextManager[object]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from mqbroker.storage.mirror.changes import WRITE_MAX, Buffer, Change, Sync, SyncDirectory, Write, encode_change
 
@@ -14,8 +14,8 @@ TOGETHER_MAX = 256 * 1024
 class Outgoing:
     """Numbers changes, encodes them, and keeps them until the loop takes them.
 
-    ``put`` and ``synced`` are called by one thread at a time, all else by the loop.  ``call(function)`` calls on the loop, where ``ready``
-    is called when there is something to take.
+    ``put`` and ``sync_ended`` are called by one thread at a time, all else by the loop.  ``call(function)`` calls on the loop, where
+    ``ready`` is called when there is something to take.
     """
 
     def __init__(self, call: Callable[[Callable[[], object]], object], ready: Callable[[], object]) -> None:
@@ -43,6 +43,17 @@ class Outgoing:
             self._put(change)
         return self.number
 
+    def put_all(self, changes: Sequence[Change]) -> int:
+        """For the loop, which calls :meth:`flush` after that.  Returns the number of the last change."""
+        for change in changes:
+            self._append(change)
+        return self.number
+
+    def flush(self) -> None:
+        """For the loop: there is something to take."""
+        self._size = 0
+        self._ready()
+
     def sync_ended(self, number: int) -> None:
         self.synced = number
 
@@ -55,11 +66,14 @@ class Outgoing:
             taken += buffers
         return taken
 
-    def _put(self, change: Change) -> None:
+    def _append(self, change: Change) -> None:
         buffers = encode_change(change)
         self.number += 1
         self._waiting.append((self.number, buffers))
         self._size += sum(map(len, buffers))
+
+    def _put(self, change: Change) -> None:
+        self._append(change)
         if self._size >= TOGETHER_MAX or isinstance(change, Sync | SyncDirectory):
             self._size = 0
             # The flag is taken back before the loop takes what waits, so nothing is left behind.

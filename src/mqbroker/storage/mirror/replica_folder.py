@@ -12,6 +12,7 @@ from mqbroker.storage.mirror.changes import (
     Allocate,
     Begin,
     BrokenStreamError,
+    Buffer,
     Change,
     ChangeDecoder,
     Close,
@@ -81,8 +82,8 @@ class ReplicaFolder:
         """Bytes that were taken and are not done yet.  Whoever takes them from a network may stop reading while there are many."""
         return self._taken - self._done
 
-    def take(self, data: bytes) -> None:
-        """The next bytes of the stream."""
+    def take(self, data: Buffer) -> None:
+        """The next bytes of the stream, which do not change afterwards."""
         if self._closed:
             return
         self._taken += len(data)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest import mock
 
 from twisted.internet.defer import Deferred
 from twisted.trial.unittest import TestCase
 
 from mqbroker.ha.proof.copy_record import CONNECTOR_SIZE_MAX, COPY_ID_SIZE_MAX
 from mqbroker.ha.replication.following import Following, Registration
-from mqbroker.ha.replication.packets import VERSION, Changes, Complete, Hello, Question, Welcome, packet_frame, read_packet
+from mqbroker.ha.replication.packets import VERSION, Answered, Changes, Complete, Hello, Question, Welcome, packet_frame, read_packet
 from mqbroker.server.transport.cluster_channel import ClusterCredentials
 from mqclient.core.api import LocatorSettings
 from mqclient.errors import MQError
@@ -17,7 +18,7 @@ from mqclient.protocol.topology import Topology
 from mqclient.wire.frames import HEADER_SIZE, PREAMBLE, REPLICATION_CHANNEL, FrameSplitter, frame
 from mqclient.wire.packets import BackupRegistration, BackupRegistrationFailed, ClusterConnect, ClusterConnectReply
 from mqclient.wire.primitives import TransportConfiguration
-from tests.unit.mqclient.core_support import ScriptedBroker, World, connector
+from tests.unit.mqclient.core_support import MemoryLink, ScriptedBroker, World, connector
 
 
 class Owner:
@@ -32,7 +33,8 @@ class Owner:
         return self.begun
 
     def make_folder(self, answer: Any, failed: Any) -> Any:
-        raise AssertionError("nothing is copied")
+        self.folder_answers = answer
+        return mock.Mock()
 
     def answer(self, handler: str, question: bytes) -> Deferred[bytes]:
         self.told.append(f"asked {handler}")
@@ -170,6 +172,16 @@ class FollowingTests(TestCase):
         self.following.end()
         self.world.network.stir()
         self.successResultOf(running)
+
+    def test_the_answer_to_a_sync_does_not_wait_for_the_end_of_the_turn(self) -> None:
+        hurried: list[bytes] = []
+        with mock.patch.object(MemoryLink, "write_at_once", lambda link, data: hurried.append(data), create=True):
+            self.follow("mqbroker").addErrback(lambda failure: None)
+            self.say(Welcome(VERSION, "A", "node", connector(1), False))
+            self.owner.begun.callback(None)
+            self.world.network.stir()
+            self.owner.folder_answers(7)
+        self.assertEqual(hurried, [packet_frame(Answered(7))])
 
     def test_a_copy_that_cannot_begin_ends_the_connection(self) -> None:
         running = self.follow("mqbroker")

@@ -112,6 +112,27 @@ class FeedTests(TestCase):
         self.settle()
         self.assertEqual(self.events, [str(ticket)])
 
+    def test_a_small_write_is_sent_before_the_own_disk_does_anything(self) -> None:
+        self.copied()
+        before, told = self.store.own.reached, self.told
+        ticket = self.commit()
+        self.pair.clock.run_due()
+        self.assertEqual((self.told, self.pair.active.writer.waiting, self.store.own.reached), (told + 2, 1, before))
+        self.feed.answered(self.told)
+        self.assertEqual(self.events, [])
+        self.settle()
+        self.assertEqual((self.events, self.told), ([str(ticket)], told + 2))
+
+    def test_a_write_is_not_sent_before_what_the_disk_writer_has_yet_to_do(self) -> None:
+        self.copied()
+        self.pair.active.writer.submit([lambda: self.pair.mirrored.open("/data/journal/a").close()], lambda error: None)
+        told = self.told
+        self.commit()
+        self.pair.clock.run_due()
+        self.assertEqual(self.told, told)
+        self.settle()
+        self.assertEqual(self.told, told + 4)
+
     def test_work_under_way_waits_too_and_what_was_told_before_is_sent(self) -> None:
         self.pair.new_queue()
         self.settle()

@@ -31,6 +31,12 @@ class Listening:
         self.operations.append(self.disk.operations)
         return len(self.told)
 
+    def tell_before(self, write: Write) -> int:
+        return self.tell(write)
+
+    def flush(self) -> None:
+        self.told.append("flush")
+
     def opened(self, handle: int, path: str, new: bool) -> None:
         self.told.append((handle, path, new))
 
@@ -106,6 +112,19 @@ class MirroredTests(SynchronousTestCase):
         file.sync()
         self.mirrored.sync_directory("/data/journal")
         self.assertEqual(self.sink.operations, [before, before + 1, before + 2])
+
+    def test_a_write_that_comes_next_is_told_at_once(self) -> None:
+        file = self.mirrored.open("/data/journal/a")
+        file.write_soon(0, b"abc")()
+        self.mirrored.attach(self.sink)
+        self.told()
+        step = file.write_soon(1, b"xy")
+        self.assertEqual((self.told(), self.disk.read("/data/journal/a")), ([Write(1, 1, b"xy"), "flush"], b"abc"))
+        step()
+        self.assertEqual((self.told(), self.disk.read("/data/journal/a")), ([1], b"axy"))
+        self.disk.fail("sync", OSError(5, "i/o error"))
+        self.assertRaises(OSError, file.write_soon(0, b"z"))
+        self.assertEqual(self.told(), [Write(1, 0, b"z"), "flush"])
 
     def test_a_sync_that_fails_is_never_said_to_have_ended(self) -> None:
         self.mirrored.attach(self.sink)

@@ -54,6 +54,14 @@ class OutgoingTests(SynchronousTestCase):
         self.assertEqual(list(ChangeDecoder().feed(raw))[2:], [Write(1, 10, b"abcd"), Write(1, 14, b"efgh"), Write(1, 18, b"i")])
         self.assertEqual(self.outgoing.taken, 5)
 
+    def test_the_loop_itself_needs_no_call(self) -> None:
+        self.assertEqual(self.outgoing.put_all((Write(1, 0, b"x"), Sync(1))), 4)
+        self.assertEqual((self.calls, self.ready), ([], 0))
+        self.outgoing.flush()
+        self.assertEqual((self.calls, self.ready), ([], 1))
+        raw = b"".join(map(bytes, self.outgoing.take()))
+        self.assertEqual(list(ChangeDecoder().feed(raw))[2:], [Write(1, 0, b"x"), Sync(1)])
+
     def test_it_knows_the_last_sync_that_has_ended_here(self) -> None:
         number = self.outgoing.put(Sync(1))
         self.assertEqual(self.outgoing.synced, 0)

@@ -42,6 +42,14 @@ class Link(Protocol):
         """Close at once."""
 
 
+@runtime_checkable
+class DirectLink(Protocol):
+    """An optional method of a :class:`Link`."""
+
+    def write_at_once(self, data: bytes) -> None:
+        """As :meth:`Link.write`, for a few bytes that the peer waits for: they do not wait for the end of the loop's turn."""
+
+
 class LinkHandler(Protocol):
     """The receiving half; told in the thread of the reactor or loop, after ``connect`` has completed or just before."""
 

@@ -6,6 +6,7 @@ import socket
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
+from twisted.internet.abstract import FileDescriptor
 from twisted.internet.error import CannotListenError
 from twisted.internet.interfaces import IPushProducer
 from twisted.internet.protocol import DatagramProtocol, Factory, Protocol, connectionDone
@@ -17,6 +18,7 @@ from mqclient.core.discovery.network import Listener, Received
 from mqclient.core.runtime import Link, LinkHandler, Runtime
 from mqclient.shells.datagrams import DATAGRAM_BUFFER
 from mqclient.shells.host import HostNetwork, LateHandler
+from mqclient.shells.twisted_direct import write_directly
 from mqclient.shells.twisted_losses import loss_reason
 
 T = TypeVar("T")
@@ -25,16 +27,23 @@ T = TypeVar("T")
 class TwistedLink:
     """Implements :class:`mqclient.core.runtime.Link`."""
 
-    __slots__ = ("_protocol", "_transport", "peer")
+    __slots__ = ("_plain", "_protocol", "_transport", "peer")
 
     def __init__(self, protocol: LinkProtocol, peer: str) -> None:
         self._protocol = protocol
         self._transport: Any = protocol.transport
+        self._plain = isinstance(self._transport, FileDescriptor)
         self.peer = peer
 
     def write(self, data: bytes) -> None:
         if not self._protocol.lost:
             self._transport.write(data)
+
+    def write_at_once(self, data: bytes) -> None:
+        if self._plain and not self._protocol.lost:
+            write_directly(self._transport, (data,))
+        else:
+            self.write(data)
 
     def close(self) -> None:
         self._transport.loseConnection()

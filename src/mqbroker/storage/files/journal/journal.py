@@ -40,6 +40,9 @@ FRAME_CONTENT = 64 * 1024
 """Bytes of content at which a frame is closed: what one damaged place can cost, and far above the cost of a frame."""
 
 
+SOON_MAX = 8 * 1024
+"""Bytes of a group up to which the loop itself makes the frame, so that a replica has it before the own disk does anything."""
+
 LATE_WRITE_SECONDS = 0.005
 """Seconds that acknowledgements that nobody waits for may stay in memory, so that they share a write with what comes next; a crash in
 between delivers these messages again."""
@@ -315,6 +318,11 @@ class Journal:
             more = not group.parts or group.bindings or group.bodies or group.pages
             if segment.begun and not more and (self._pager is None or self._pager.nothing_to_write):
                 # What nearly every write is, while few messages are on their way.
+                soon = None
+                if self._datasync and group.size <= SOON_MAX and self._writer.idle:
+                    soon = segment.write_soon(group.offset, group.parts, segment.synced)
+                if soon is not None:
+                    return [soon, *self._checks]
                 return [partial(segment.write_frame, group.offset, group.parts, segment.synced, self._datasync), *self._checks]
         bindings = [(group.binding_segment, group.binding_offset, group.bindings) for group in groups if group.binding_segment is not None]
         steps = self._write_steps(self.bindings, bindings, sync=True)

@@ -95,6 +95,16 @@ class Segment:
         if sync:
             self.sync()
 
+    def write_soon(self, offset: int, parts: Sequence[bytes], durable: int) -> Step | None:
+        """The step that writes and syncs this frame, asked by the loop while nothing else is written.
+
+        None where zeros are to be written behind it.
+        """
+        size = FRAME_HEADER_SIZE + sum(map(len, parts))
+        if self.file is None or (self.fill_end and offset + size > self.filled):
+            return None
+        return self.file.write_soon(offset, encode_frame(parts, self.seed, offset, durable))
+
     def sync(self) -> None:
         assert self.file is not None
         self.file.sync()

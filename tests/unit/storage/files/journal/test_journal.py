@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from unittest import mock
+
 from twisted.trial.unittest import SynchronousTestCase as TestCase
 
-from mqbroker.storage.files.journal.journal import LATE_WRITE_SECONDS
+from mqbroker.storage.files.journal.journal import LATE_WRITE_SECONDS, SOON_MAX
+from tests.support.disk import SimulatedFile
+from tests.unit.storage.files.journal.test_compaction import started
 from tests.unit.storage.support import Rig, ids, make_message
 
 
@@ -48,6 +52,20 @@ class GroupCommitTests(TestCase):
         self.rig.store.flush()
         self.assertEqual(self.rig.writer.waiting, 1)
         self.assertFalse(self.rig.clock.run_due())
+
+    def test_the_loop_makes_the_frame_of_a_small_write_that_comes_next(self) -> None:
+        """A greater one, and one behind other work of the disk thread, is left to the thread."""
+        rig, queue = started(journal_file_size=400_000)
+        rig.settle()
+        with mock.patch.object(SimulatedFile, "write_soon", autospec=True, side_effect=SimulatedFile.write_soon) as soon:
+            for size, busy, made in ((10, False, 1), (SOON_MAX, False, 1), (10, True, 1), (10, False, 2)):
+                rig.add(queue, body=bytes(size))
+                if busy:
+                    rig.writer.submit([lambda: None], lambda error: None)
+                rig.store.flush()
+                self.assertEqual(soon.call_count, made)
+                rig.settle()
+        self.assertEqual(len(ids(rig.crash())), 4)
 
     def test_a_waiter_that_raises_does_not_keep_the_others(self) -> None:
         rig = self.rig

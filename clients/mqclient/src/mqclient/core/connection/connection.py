@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from mqclient.core.connection.channel import Channel
 from mqclient.core.connection.cluster_channel import ClusterChannel
 from mqclient.core.connection.http_link import HttpLink, link_handler
-from mqclient.core.runtime import Link, Runtime, Timer, wait_at_most
+from mqclient.core.runtime import DirectLink, Link, Runtime, Timer, wait_at_most
 from mqclient.core.settings import LocatorSettings
 from mqclient.errors import (
     ConnectionTimedOutError,
@@ -108,6 +108,7 @@ class Connection:
         self._cluster_channel: ClusterChannel | None = None
         self._handlers: dict[int, FrameHandler] = {}
         self._link: Link | None = None
+        self._direct: DirectLink | None = None
         self._connecting: Any = None
         self._timer: Timer | None = None
         self._linger: Timer | None = None
@@ -138,6 +139,7 @@ class Connection:
         if isinstance(handler, HttpLink):
             link = handler.over(link)
         self._link = link
+        self._direct = link if isinstance(link, DirectLink) else None
         self.protocol.opened(self.runtime.now())
         self._management.attach(self.write_frame)
         self._management.unlock()
@@ -238,6 +240,13 @@ class Connection:
         link = self._link
         if link is not None and self.error is None:
             link.write(data)
+
+    def write_frame_at_once(self, data: bytes) -> None:
+        """As :meth:`write_frame`, for a short frame that the peer waits for."""
+        if self._direct is not None and self.error is None:
+            self._direct.write_at_once(data)
+        else:
+            self.write_frame(data)
 
     def flush(self) -> None:
         """Write the output that the protocol has queued."""

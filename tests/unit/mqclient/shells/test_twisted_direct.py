@@ -5,6 +5,7 @@ from __future__ import annotations
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.server.transport.acceptor import DirectTransport
+from mqclient.shells.twisted_direct import write_directly
 
 
 class Socket:
@@ -48,39 +49,42 @@ class Socket:
         return self.dataBuffer + b"".join(self._tempDataBuffer)
 
 
-class DirectTransportTests(SynchronousTestCase):
+class DirectWriteTests(SynchronousTestCase):
     def test_all_of_it(self) -> None:
         socket = Socket(100)
-        transport = DirectTransport(socket)
-        transport.writeSequence([b"one"])
-        transport.writeSequence([b"two", b"three"])
+        write_directly(socket, [b"one"])
+        write_directly(socket, [b"two", b"three"])
         self.assertEqual((socket.sent, socket.waiting), (b"onetwothree", b""))
 
     def test_the_rest_waits_and_is_not_overtaken(self) -> None:
         socket = Socket(5)
-        transport = DirectTransport(socket)
-        transport.writeSequence([b"one", b"two"])
+        write_directly(socket, [b"one", b"two"])
         socket.room = 100
-        transport.writeSequence([b"three"])
+        write_directly(socket, [b"three"])
         self.assertEqual((socket.sent, socket.waiting), (b"onetw", b"othree"))
         socket.dataBuffer, socket._tempDataBuffer = socket.waiting, []
-        transport.writeSequence([b"four"])
+        write_directly(socket, [b"four"])
         self.assertEqual((socket.sent, socket.waiting), (b"onetw", b"othreefour"))
 
     def test_a_full_socket_takes_nothing(self) -> None:
         socket = Socket(0)
-        DirectTransport(socket).writeSequence([b"one"])
+        write_directly(socket, [b"one"])
         self.assertEqual((socket.sent, socket.waiting), (b"", b"one"))
 
     def test_a_broken_socket_is_left_to_the_transport(self) -> None:
         socket = Socket(100)
         socket.broken = True
-        DirectTransport(socket).writeSequence([b"one", b"two"])
+        write_directly(socket, [b"one", b"two"])
         self.assertEqual((socket.sent, socket.waiting), (b"", b"onetwo"))
 
     def test_a_closing_or_closed_transport_decides_itself(self) -> None:
         for state in ("disconnecting", "connected"):
             socket = Socket(100)
             setattr(socket, state, not getattr(socket, state))
-            DirectTransport(socket).writeSequence([b"one"])
+            write_directly(socket, [b"one"])
             self.assertEqual((socket.sent, socket.waiting), (b"", b"one"))
+
+    def test_a_broker_writes_so(self) -> None:
+        socket = Socket(4)
+        DirectTransport(socket).writeSequence([b"one", b"two"])
+        self.assertEqual((socket.sent, socket.waiting), (b"onet", b"wo"))
