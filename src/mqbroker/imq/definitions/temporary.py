@@ -80,8 +80,8 @@ class TemporaryDestinations:
         """The homes of other members' destinations (node id), by name, and since when they are that (ms)."""
         self._timers: dict[str, Cancellable] = {}
         """When the destinations of a home that is away end, by its node id; those of this broker's own clients by its own."""
-        self._awaited: set[str] = set()
-        """The destinations of clients that this broker had before its start, and that have not come back yet."""
+        self._awaited: dict[str, None] = {}
+        """The destinations of clients that this broker had before its start, and that have not come back yet; they end in this order."""
         self._moved: dict[str, tuple[_Made, str]] = {}
         """Destinations of clients that are at another member already, while their connection here has not ended yet."""
         self._ending: list[Callable[[], None]] = []
@@ -100,7 +100,7 @@ class TemporaryDestinations:
                 self._forget(name)
                 continue
             self._own[name] = made
-            self._awaited.add(name)
+            self._awaited[name] = None
         if self._awaited:
             self._wait(server.node_id)
         self._ending = [
@@ -126,7 +126,7 @@ class TemporaryDestinations:
                 continue
             self._homes.pop(name, None)
             self._own[name] = made
-            self._awaited.add(name)
+            self._awaited[name] = None
             batch = self._server.store.begin()
             batch.put_setting(KIND, name, text)
             self._server.store.commit(batch)
@@ -168,14 +168,14 @@ class TemporaryDestinations:
         """A client has come back to its destination, perhaps from another broker."""
         if self._homes.pop(queue.name, None) is not None:
             self._keep(queue.definition)
-        self._awaited.discard(queue.name)
+        self._awaited.pop(queue.name, None)
 
     def _deleted(self, queue: Queue) -> None:
         name = queue.name
         self._homes.pop(name, None)
         self._server.departing.expect_no_more(queue)
         if self._own.pop(name, None) is not None:
-            self._awaited.discard(name)
+            self._awaited.pop(name, None)
             self._forget(name)
             self._tell(ended=[name])
             moved = self._moved.pop(name, None)
@@ -232,7 +232,7 @@ class TemporaryDestinations:
             if name not in self._awaited:
                 self._moved[name] = made, home
                 return
-            self._awaited.discard(name)
+            self._awaited.pop(name, None)
             del self._own[name]
             self._forget(name)
         known = self._homes.get(name)

@@ -153,6 +153,17 @@ class ReturningTests(TemporaryCase):
         self.net.settle(2)
         self.assertEqual(self.known(), [[], [], []])
 
+    def test_those_that_nobody_comes_back_to_end_in_their_order(self) -> None:
+        names = [f"t{number}" for number in range(12)]
+        for name in names:
+            make(self.two, name)
+        self.known()
+        self.two.restart(crash=True)
+        ended: list[str] = []
+        self.two.world.messaging.core.queue_deleted.subscribe(lambda queue: ended.append(queue.name))
+        self.net.settle(KEPT_SECONDS + 1)
+        self.assertEqual(ended, names)
+
     def test_it_ends_elsewhere_when_its_home_does_not_come_back(self) -> None:
         make(self.two)
         self.known()
