@@ -576,13 +576,6 @@ ENHANCED_PLANTS = {
         "pass",
         ("are left in the table of", "is stranded", "are stranded", *LOST, *WOULD_BE_LOST),
     ),
-    "former-life-taken-over": Plant(
-        "mqbroker.imq.definitions.registrar:HomeRegistrar.ended",
-        "assert self._recorder is not None",
-        "return Ended()",
-        ("before this life of the queue", " lacks "),
-        (100, 80),
-    ),
     "inherited-not-read-at-a-start": Plant(
         "mqbroker.storage.sql.sqlstore:SqlStore._load",
         "*(each.number for each in session.inherited(connection, own, self._broker_id))",
@@ -611,6 +604,12 @@ RUN_PLANTS = {
 """Those that runs of some kind find."""
 
 UNIT_PLANTS = {
+    "former-life-taken-over": Plant(
+        "mqbroker.imq.definitions.estate:ended_since",
+        "or own.has_later(record.name, other)",
+        "",
+        unit_test="tests.unit.imq.definitions.test_estate",
+    ),
     "remote-message-in-the-own-store": Plant(
         "mqbroker.imq.delivery.delivery:Delivery.acknowledge",
         "return others",
