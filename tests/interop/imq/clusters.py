@@ -34,10 +34,7 @@ CLIENT = "guest"
 """User and password of clients that are no administrators."""
 Process = Broker | ManagedProcess
 COUNT = 3
-FOLLOWING = (
-    "ha=true&reconnectAttempts=-1&retryInterval=100&maxRetryInterval=200&callTimeout=5000"
-    "&useTopologyForLoadBalancing=false&blockOnAcknowledge=true"
-)
+FOLLOWING = "ha=true&reconnectAttempts=-1&retryInterval=100&maxRetryInterval=200&useTopologyForLoadBalancing=false&blockOnAcknowledge=true"
 _BROKER_ROW = re.compile(r"^(?:\S+ +)?(\S+:\d+) +([A-Z_]+)(?: |$)", re.MULTILINE)
 _MEMBER_ROW = re.compile(r"^(\S+) +\S+:\d+ +([A-Z_]+) +(?:(\d+) +)?(?:([^\s\d]\S*) +)?\d+ \w+", re.MULTILINE)
 _DESTINATION_ROW = re.compile(r"^(\S+) +(Queue|Topic)(?: \(temporary\))? +(\w+) +", re.MULTILINE)
@@ -210,7 +207,8 @@ class HomeBrokers(Cluster):
         return self._said(*words, *self._command_options(number))
 
     def database(self, number: int, *words: str) -> Answer:
-        return self._said("dbmgr", *words, *self._properties(number))
+        unasked = ["-f"] if words[0] == "remove" else []  # that of Open Message Queue does not ask
+        return self._said("dbmgr", *words, *unasked, *self._properties(number))
 
     @staticmethod
     def _said(*words: str) -> Answer:

@@ -11,6 +11,7 @@ from tests.interop.imq.scenarios import Played
 from tests.interop.imq.stage import Seen
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "imq.md"
+_CLIENT = "the client library is that of Artemis; both refuse the acknowledgement, and the messages come again"
 _ATTRIBUTES = "it cannot be kept, and is refused by name"
 WHY: Mapping[str, str] = {
     "`create dst -o maxNumProducers=1`": "a CORE client gets no answer when it makes a producer",
@@ -21,6 +22,14 @@ WHY: Mapping[str, str] = {
     "sending to a temporary queue that has ended": "to a CORE client it is a name like others, and a queue is created automatically",
     "refusals, of three, that name the missing master": "who reads it knows which broker to start",
     "titles of `query bkr`": "logging is that of the process; dead messages are whole; no message is too large; the state is told",
+    "the first changes at each broker after the database was away": "a connection that was lost is made again for the same change",
+    "brokers that list a queue whose creation was refused without the database": "what is refused is made nowhere",
+    "`acknowledge()` of messages whose broker was taken over": _CLIENT,
+    "`receive()` after that, before `recover()`": _CLIENT,
+    "messages of a prepared branch that was rolled back at the taker come": "order is kept, as when a branch is rolled back at its home",
+    "a temporary queue ends within 40 s when its client does not come back to the taker": "the time is that of a restart",
+    "exit status of `dbmgr remove bkr` of a broker that runs, which is refused": "a script sees that nothing was removed",
+    "`dbmgr restore -dir` of messages, some of which were taken over": "a backup is of use after a takeover, too",
 }
 """The reason of each difference, by what was looked at."""
 

@@ -12,8 +12,6 @@ from tests.interop.puppet import NOTHING_MS, TEMPORARY
 MANY = 50
 LATER = 1000
 """Numbers from here on are of messages that were sent after a takeover."""
-UNNOTICED_SECONDS = 12.0
-"""A failure that is noticed at all is noticed by then: 3 s until the links are silent, and three ticks of 2 s."""
 AWAY_SECONDS = 15.0
 
 
@@ -169,17 +167,19 @@ def temporary_destinations(stage: Stage) -> None:
     stage.until_taken_over(0, witness=2)
 
     def answered() -> bool:
-        sent = stage.outcome(lambda: java.send("other", f"{TEMPORARY}kept", 1, first=5))
-        return sent == "done" and 5 in java.take("reading-kept", 1, 2000)
+        found: list[int] = []
+        stage.outcome(lambda: java.send("other", f"{TEMPORARY}kept", 1, first=5))
+        stage.outcome(lambda: found.extend(java.take("reading-kept", 1, 2000)))
+        return 5 in found
 
     stage.cluster.until(answered, "the owner gets messages again", TAKEN_SECONDS)
     running = [number for number in range(COUNT) if number != 0]
-    for number in running:
-        stage.cluster.until(
-            lambda n=number: not any(lost in each for each in stage.good(n, "list", "dst", "-tmp").destinations),  # type: ignore[misc]
-            f"broker {number} forgets the queue of a client that does not come back",
-            TAKEN_SECONDS,
-        )
+    try:
+        stage.until_unknown(lost, *running)
+        ended = "yes"
+    except AssertionError:
+        ended = "no"
+    stage.seen["a temporary queue ends within 40 s when its client does not come back to the taker"] = ended
     java.close("reading-kept")
     java.close("owner")
     stage.until_unknown(kept, *running)
@@ -193,7 +193,7 @@ def by_command(stage: Stage) -> None:
     java.send("producer", "queue://commanded", MANY)
     stage.good(0, "shutdown", "bkr", "-nofailover")
     stage.cluster.wait_for_end(0)
-    time.sleep(UNNOTICED_SECONDS)
+    time.sleep(stage.cluster.model.noticed_seconds)
     row = stage.member(0, at=1)
     assert (row.state, row.taker) == ("BROKER_DOWN", ""), row
     stage.good(1, "takeover", "bkr", "-n", "b0")
@@ -230,7 +230,7 @@ def shut_down(stage: Stage) -> None:
     assert kept >= MANY, kept
     stage.good(other, "shutdown", "bkr", "-nofailover")
     stage.cluster.wait_for_end(other)
-    time.sleep(UNNOTICED_SECONDS)
+    time.sleep(stage.cluster.model.noticed_seconds)
     row = stage.member(other, at=taker)
     assert (row.state, row.taker, row.messages) == ("BROKER_DOWN", "", kept), (row, kept)
     stage.cluster.mend()
@@ -285,12 +285,13 @@ def removed(stage: Stage) -> None:
     java = stage.java
     stage.connect("producer", 0)
     java.send("producer", "queue://removed", MANY)
-    running = stage.cluster.database(1, "remove", "bkr", "-n", "b0", "-f")
+    running = stage.cluster.database(0, "remove", "bkr", "-n", "b0")
     stage.seen["exit status of `dbmgr remove bkr` of a broker that runs, which is refused"] = str(running.status)
-    assert stage.member(0, at=1).state == "OPERATING"
+    row = stage.member(0, at=1)
+    assert row.state == "OPERATING", (row, running.text)
     stage.good(0, "shutdown", "bkr", "-nofailover")
     stage.cluster.wait_for_end(0)
-    assert stage.cluster.database(1, "remove", "bkr", "-n", "b0", "-f").status == 0
+    stage.good_database(0, "remove", "bkr", "-n", "b0")
     assert "b0" not in stage.good(1, "list", "bkr").members
     stage.cluster.mend()
     stage.connect("reader", 2)
@@ -300,7 +301,7 @@ def removed(stage: Stage) -> None:
     stage.connect("producer-again", 0)
     java.send("producer-again", "queue://removed", MANY)
     taker = stage.take_over(0)
-    assert stage.cluster.database(1, "remove", "bkr", "-n", "b0", "-f").status == 0
+    stage.good_database(0, "remove", "bkr", "-n", "b0")
     stage.connect("taking", taker)
     java.consume("taken", "taking", "queue://removed")
     assert java.take_all("taken", MANY) == list(range(MANY))
@@ -352,8 +353,12 @@ def database_away(stage: Stage) -> None:
 
 
 def backup_and_restore(stage: Stage) -> None:
-    """The whole database goes into files and back while no broker runs; after that all is as it was."""
+    """The whole database goes into files and back while no broker runs, also after a takeover; then all is as it was."""
     java = stage.java
+    stage.connect("other", 1)
+    java.send("other", "queue://saved.too", MANY)
+    stage.take_over(1)
+    stage.cluster.mend()
     stage.connect("first", 0, "saved-client")
     java.consume("sub", "first", "topic://saved.news", subscription="sub")
     java.close("sub")
@@ -363,9 +368,13 @@ def backup_and_restore(stage: Stage) -> None:
         stage.good(number, "shutdown", "bkr", "-nofailover")
         stage.cluster.wait_for_end(number)
     folder = str(stage.cluster.folder / "backup")
-    for words in (("backup", "-dir", folder), ("recreate", "tbl"), ("restore", "-dir", folder)):
-        answer = stage.cluster.database(0, *words)
-        assert answer.status == 0, answer.text
+    stage.good_database(0, "backup", "-dir", folder)
+    stage.good_database(0, "recreate", "tbl")
+    restored = stage.cluster.database(0, "restore", "-dir", folder).status == 0
+    stage.seen["`dbmgr restore -dir` of messages, some of which were taken over"] = "done" if restored else "fails"
+    if not restored:
+        stage.good_database(0, "recreate", "tbl")
+        return
     stage.cluster.mend()
     stage.connect("again", 1, "saved-client")
     java.consume("sub", "again", "topic://saved.news", subscription="sub")

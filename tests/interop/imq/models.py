@@ -14,11 +14,15 @@ _USER = "tests"
 
 @dataclass(frozen=True)
 class Model:
-    """The text of the cluster file, the server of the database that is named there, and whether brokers have an ``imq.brokerid``."""
+    """The text of the cluster file, the server of the database that is named there, and whether brokers have an ``imq.brokerid``.
+
+    In an enhanced cluster a failure is noticed within ``noticed_seconds``.
+    """
 
     shared: str
     server: PostgresqlServer | None = None
     enhanced: bool = False
+    noticed_seconds: float = 0.0
 
 
 MakeModel = Callable[[Sequence[str]], Model]
@@ -45,14 +49,14 @@ def peers(server: PostgresqlServer) -> MakeModel:
     return made
 
 
-def enhanced(server: PostgresqlServer) -> MakeModel:
-    """Everything is in a new database of this server; who fails is taken over within seconds."""
+def enhanced(server: PostgresqlServer, interval: int = 2) -> MakeModel:
+    """Everything is in a new database of this server; each broker stamps its row every ``interval`` s."""
 
     def made(places: Sequence[str]) -> Model:
         lines = ["imq.cluster.ha=true", "imq.cluster.clusterid=enhanced", "imq.persist.store=jdbc", *_database("imq.persist.jdbc.", server)]
-        lines += ["imq.cluster.heartbeat.interval=1", "imq.cluster.heartbeat.threshold=3"]
-        lines += ["imq.cluster.monitor.interval=2", "imq.cluster.monitor.threshold=2"]
-        return Model("\n".join(lines) + "\n", server, enhanced=True)
+        lines += ["imq.cluster.heartbeat.interval=1", f"imq.cluster.heartbeat.threshold={interval + 1}"]
+        lines += [f"imq.cluster.monitor.interval={interval}", "imq.cluster.monitor.threshold=2"]
+        return Model("\n".join(lines) + "\n", server, enhanced=True, noticed_seconds=interval + 1 + 4 * interval)
 
     return made
 

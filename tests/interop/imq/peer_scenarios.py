@@ -90,12 +90,14 @@ def database_away(stage: Stage) -> None:
         if stage.cluster.command(number, *words).status:
             refused += 1
             stage.cluster.until(lambda n=number, w=words: stage.cluster.command(n, *w).status == 0, "the record can be written again")  # type: ignore[misc]
-    stage.seen["refused among the first changes at each of three brokers after the database was away"] = str(refused)
+    stage.seen["the first changes at each broker after the database was away"] = "some refused" if refused else "done"
     for number in range(COUNT):
         stage.until_known(f"back.{number}", 0, 1, 2)
     stage.seen["brokers that list a queue whose creation was refused without the database"] = stage.known_at("never")
     java.send("c1", "topic://kept.topic", 1, first=9)
     assert java.take("sub", 1, WAIT_MS) == [9]
+    for number in range(COUNT):
+        stage.cluster.kill(number)  # that of Open Message Queue refuses more changes, until it has met all connections that are lost
 
 
 def backup_and_restore(stage: Stage) -> None:

@@ -51,6 +51,10 @@ class Stage:
         assert answer.status == 1, answer.text
         return answer
 
+    def good_database(self, number: int, *words: str) -> None:
+        answer = self.cluster.database(number, *words)
+        assert answer.status == 0, answer.text
+
     def known_at(self, name: str) -> str:
         """The numbers of the brokers that list a destination."""
         found = [number for number in range(COUNT) if name in self.good(number, "list", "dst").destinations]
@@ -76,7 +80,7 @@ class Stage:
         return self.good(at, "list", "bkr").members[f"b{number}"]
 
     def until_taken_over(self, number: int, witness: int | None = None) -> int:
-        """Wait until a broker is taken over; returns the number of the taker, which takes new clients.  ``witness`` runs."""
+        """Wait until a broker is taken over; returns the number of the taker, which takes new clients.  ``witness`` is one that runs."""
         at = next(each for each in range(COUNT) if each != number) if witness is None else witness
         self.cluster.until(lambda: self.member(number, at).state == "TAKEOVER_COMPLETE", f"broker {number} is taken over", TAKEN_SECONDS)
         taker = int(self.member(number, at).taker[1:])
