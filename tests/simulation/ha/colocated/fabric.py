@@ -18,6 +18,10 @@ class ColocatedFabric(GroupFabric):
         self.followed: dict[str, Callable[[], GroupNetwork]] = {}
         """Names of hosts that stand for whichever place something is at."""
 
+    def add(self, host: str) -> NodeNetwork:
+        """The way to a broker of its own machine, as an idle voter is one."""
+        return self.at(host)
+
     def at(self, machine: str, port: int = PORT) -> GroupNetwork:
         """The way to whoever listens there."""
         place = f"{machine}:{port}"

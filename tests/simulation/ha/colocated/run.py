@@ -136,8 +136,18 @@ def draw(rng: random.Random, plan: ColocatedPlan) -> HaSchedule:
     found.timed.extend(OfNode(rng.randrange(plan.brokers), _end(rng)) for _ in range(rng.choice((0, 1, 1, 2))))
     if rng.random() < 0.3:
         found.timed.append(GuestsStopped(rng.uniform(FAULTS_FROM, FAULTS_UNTIL), rng.randrange(plan.brokers)))
+    if plan.replicated and plan.brokers > 2 and rng.random() < 0.4:
+        found.timed.extend(_moves(rng, plan.brokers))
     found.timed.sort(key=lambda fault: fault.at)
     return found
+
+
+def _moves(rng: random.Random, brokers: int) -> list[OfNode]:
+    """A host ends, and is back with its copy once the backup is hosted elsewhere; then the primary of that ends."""
+    host, primary = rng.sample(range(brokers), 2)
+    at, power = rng.uniform(FAULTS_FROM, FAULTS_UNTIL - 4.0), rng.random() < 0.5
+    first = faults.Crash(at, power, rng.uniform(1.5, 2.5))
+    return [OfNode(host, first), OfNode(primary, faults.Crash(at + rng.uniform(3.0, 4.0), power, rng.uniform(1.0, 3.0)))]
 
 
 def _end(rng: random.Random) -> faults.Fault:
