@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 log = Logger(namespace="mqbroker.ha")
 
+UNANNOUNCED_SECONDS = 0.5
+"""Between two looks for a first place of a discovery group: brokers announce themselves every few seconds, and are needed at once."""
+
 
 @dataclass(frozen=True, slots=True)
 class ClusterSide:
@@ -183,7 +186,8 @@ class ReplicatedBackup:
                 if self._goes_on(number):
                     runtime.log_failure("the search for an active broker failed", error)
             if self._goes_on(number):
-                await self._pause.wait(self._retry_seconds)
+                place_known = bool(self._known() or self._side.places())
+                await self._pause.wait(self._retry_seconds if place_known else min(UNANNOUNCED_SECONDS, self._retry_seconds))
 
     def _goes_on(self, number: int) -> bool:
         return not self._stopped and number == self._round

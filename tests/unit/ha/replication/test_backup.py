@@ -40,6 +40,14 @@ class ChoiceTests(PairCase):
         backup = self.backup("backup", 3, 5)
         self.run_until(lambda: self.in_sync(primary, backup))
 
+    def test_a_backup_goes_to_a_primary_as_soon_as_that_is_announced(self) -> None:
+        """Brokers announce themselves every 2 s; the pause between two attempts is 5 s."""
+        primary = self.node("primary", 1, policy=ReplicationConfiguration(False)).start()
+        self.run_until(lambda: primary.state == "active")
+        backup = self.node("backup", 2, policy=ReplicationConfiguration(True)).start()
+        self.run_for(3)
+        self.assertTrue(self.in_sync(primary, backup))
+
     def test_a_broker_that_has_no_place_for_a_replica_says_so_at_once(self) -> None:
         """A voter has none, and an active broker has one only: the backup looks again after the pause, with nothing to wait for."""
         voter = self.node("voter", 5, 1).start()
