@@ -346,8 +346,8 @@ VOTING_ROLE_MANAGER = _refused(
     "under its old name, and in colocated, a role is always one of a pair that votes",
 )
 PAIRING: tuple[Item | Block, ...] = (
-    honoured("group-name", kinds.FILLED_TEXT, "A backup with a group name pairs only with a primary of the same one."),
-    honoured("cluster-name", kinds.FILLED_TEXT, "The cluster connection by which the two find each other; the default one unless set."),
+    honoured("group-name", kinds.OPTIONAL_TEXT, "A backup with a group name pairs only with a primary of the same one."),
+    honoured("cluster-name", kinds.OPTIONAL_TEXT, "The cluster connection by which the two find each other; the default one unless set."),
     honoured(
         "max-saved-replicated-journals-size",
         kinds.integer(0, kinds.INT_MAX, -1),
