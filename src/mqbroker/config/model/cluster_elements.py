@@ -297,7 +297,12 @@ COLOCATED_ITEMS: tuple[Item | Block, ...] = (
 def _colocated(primary: Block, backup: Block) -> Block:
     """``primary`` is for the broker itself, ``backup`` for the backups that it hosts."""
     old = replace(primary, name="master", instead="primary"), replace(backup, name="slave", instead="backup")
-    return Block("colocated", "A primary that hosts backups of others in its process.", children=(*COLOCATED_ITEMS, primary, backup, *old))
+    return Block(
+        "colocated",
+        "A primary that hosts backups of others in its process.",
+        children=(*COLOCATED_ITEMS, primary, backup, *old),
+        only_beans=(quiet("port-offset", kinds.integer(0, kinds.INT_MAX), "Old.", NO_EFFECT),),
+    )
 
 
 FAILOVER_ON_SHUTDOWN = flag("failover-on-shutdown", "A backup takes over also after an orderly stop.", beans=("failoverOnServerShutdown",))
