@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import json
 import os
 import shlex
 import shutil
@@ -20,7 +21,7 @@ from twisted.logger import Logger
 from twisted.python import usage
 
 from mqbroker.app import Broker, BrokerSettings, StartError
-from mqbroker.config.imq.files import PREFIX
+from mqbroker.config.imq.files import GIVEN_PROPERTIES, PREFIX
 from mqbroker.config.model.configuration import Configuration
 from mqbroker.config.problems import ConfigurationError
 from mqbroker.process.descriptors import raise_limit
@@ -233,7 +234,8 @@ def makeService(options: Options) -> BrokerService:
         files = property_files(options["properties"])
         if options["instance"] is not None:
             folder = Path(options["instance"]).absolute()
-            settings = settings_from_instance(folder, files, os.environ, options["definitions"], options["broker"], imq_start(options))
+            start = imq_start(options, os.environ)
+            settings = settings_from_instance(folder, files, os.environ, options["definitions"], options["broker"], start)
         else:
             settings = settings_from_file(Path(options["config"]), Path(options["data"] or "."), files, os.environ)
     except (ConfigurationError, OSError) as error:
@@ -244,8 +246,9 @@ def makeService(options: Options) -> BrokerService:
     return BrokerService(settings, reactor, etc, bool(options["allow-kill"]), announce, options.parent)
 
 
-def imq_start(options: Options) -> ImqStart | None:
-    """How an instance of Open Message Queue is started; None where no option is about that."""
+def imq_start(options: Options, environment: Mapping[str, str]) -> ImqStart | None:
+    """How an instance of Open Message Queue is started; None where neither an option nor a variable is about that."""
+    options["imq-options"] |= json.loads(environment.get(GIVEN_PROPERTIES, "{}"))
     definitions = {name: value for name, value in options["definitions"].items() if name.startswith(PREFIX)}
     names = ("imq-options", "imq-resets", "imq-installation", "imq-backup", "imq-restore")
     if not definitions and not any(options[name] for name in names):

@@ -22,10 +22,10 @@ class OptionsTests(SynchronousTestCase):
 
 
 class ImqTests(SynchronousTestCase):
-    def start(self, *arguments: str) -> ImqStart | None:
+    def start(self, *arguments: str, **environment: str) -> ImqStart | None:
         options = Options()
         options.parseOptions(["--instance", "i", *arguments])
-        return imq_start(options)
+        return imq_start(options, environment)
 
     def test_without_such_options_the_folder_decides(self) -> None:
         self.assertIsNone(self.start())
@@ -34,6 +34,10 @@ class ImqTests(SynchronousTestCase):
     def test_definitions_and_options_are_properties(self) -> None:
         start = self.start("-D", "imq.a=b=c", "-Dother=1", "--imq-option", "imq.d=e", "--imq-installation", "/f")
         self.assertEqual(start, ImqStart({"imq.a": "b=c"}, {"imq.d": "e"}, "/f"))
+
+    def test_properties_of_the_environment_come_before_options(self) -> None:
+        start = self.start("--imq-option", "imq.d=e", "--imq-option", "imq.f=g", MQBROKER_IMQ_PROPERTIES='{"imq.d": "h", "imq.i": "j"}')
+        self.assertEqual(start, ImqStart(options={"imq.d": "h", "imq.f": "g", "imq.i": "j"}))
 
     def test_what_is_done_once(self) -> None:
         start = self.start("--imq-reset", "messages", "--imq-reset", "durables", "--imq-backup", "/b", "--imq-restore", "/r")

@@ -19,13 +19,13 @@ class Result:
     err: str
 
 
-def mqbroker(*arguments: str, **environment: str) -> Result:
-    """Run a command without a terminal and without an instance preset."""
+def mqbroker(*arguments: str, typed: str = "", **environment: str) -> Result:
+    """Run a command without a terminal and without an instance preset; ``typed`` is its standard input."""
     out, err = io.StringIO(), io.StringIO()
     kept = {name: value for name, value in os.environ.items() if name not in ("MQBROKER_INSTANCE", "ARTEMIS_INSTANCE")}
     with (
         mock.patch.dict(os.environ, kept | environment, clear=True),
-        mock.patch("sys.stdin", io.StringIO()),
+        mock.patch("sys.stdin", io.StringIO(typed)),
         contextlib.redirect_stdout(out),
         contextlib.redirect_stderr(err),
     ):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import sys
@@ -26,7 +27,8 @@ from mqbroker.cli.imq.instances import (
 from mqbroker.cli.options import without_effect
 from mqbroker.cli.start.create import write_instance
 from mqbroker.cli.status import BadUsage, CommandError
-from mqbroker.config.imq.files import PROPERTIES_FILE
+from mqbroker.config.imq.files import GIVEN_PROPERTIES, PREFIX, PROPERTIES_FILE
+from mqbroker.config.properties.properties import PropertiesError, parse_properties
 
 TAKEOVER_THEN_EXIT = "takeover-then-exit"
 RESETS = ("store", "messages", "durables", "props", TAKEOVER_THEN_EXIT)
@@ -35,6 +37,7 @@ _JAVA_FLAGS = (
     *("-startRmiRegistry", "-useRmiRegistry"),
 )
 _JAVA_VALUES = (
+    "-adminkeyfile",
     "-vmargs",
     "-javahome",
     "-jrehome",
@@ -79,6 +82,7 @@ _JAVA_VALUES = (
 @click.option("-passfile", "passfile", type=click.Path(path_type=Path), help="File with passwords: imq.passfile.name.")
 @click.option("-dbuser", "dbuser", help="User of the database of the messages, in the place of the property's.")
 @click.option("-dbpassword", "-dbpwd", "dbpassword", help="Password of that user, in the place of the property's.")
+@click.option("-read-stdin", "read_stdin", is_flag=True, help="Read properties from standard input up to its end, passwords among them.")
 @click.option("-version", "-v", "version", is_flag=True, help="Print the version and end.")
 @without_effect(*_JAVA_FLAGS, values=_JAVA_VALUES)
 def brokerd(name: str, varhome: Path | None, **options: Any) -> None:
@@ -96,6 +100,7 @@ def brokerd(name: str, varhome: Path | None, **options: Any) -> None:
     if options["remove"]:
         _remove(folder, options["force"], definitions_of(options["definitions"]))
         return
+    options["read"] = _read_properties() if options["read_stdin"] else {}
     exits = TAKEOVER_THEN_EXIT in options["resets"]
     if not exits and not (folder / "etc" / "bootstrap.xml").exists():
         _create(folder)
@@ -109,8 +114,13 @@ def brokerd(name: str, varhome: Path | None, **options: Any) -> None:
         return
     _check_record_files(options["backup"], options["restore"])
     arguments = ["--instance", str(folder), *daemon_arguments(options)]
-    for key, value in _database_properties(name, varhome, options).items():
+    database = _database_properties(name, varhome, options)
+    for key, value in database.items():
         arguments += ["--imq-option", f"{key}={value}"]
+    read = _over(option_properties(options) | database, options["read"])
+    if read:
+        # Others on this machine see the command line; and a broker that begins anew has its environment still.
+        os.environ[GIVEN_PROPERTIES] = json.dumps(read)
     sys.stdout.flush()
     # The process becomes the broker: the starting program keeps the process id, and no memory of the command line is left.
     os.execv(sys.executable, [sys.executable, "-m", "mqbroker.cli.daemon", *arguments])
@@ -146,6 +156,19 @@ def option_properties(options: dict[str, Any]) -> dict[str, str]:
     return {key: str(value) for key, value in given.items() if value is not None} | passfile_properties(options["passfile"])
 
 
+def _read_properties() -> dict[str, str]:
+    """Those on standard input.  Raises BadUsage."""
+    try:
+        return {each.key: each.value for each in parse_properties(sys.stdin.read()) if each.key.startswith(PREFIX)}
+    except (PropertiesError, ValueError) as error:
+        raise BadUsage(f"-read-stdin: {error}") from error
+
+
+def _over(given: dict[str, str], read: dict[str, str]) -> dict[str, str]:
+    """The properties of standard input that count: all of them but passwords that options give, as with ``imqbrokerd``."""
+    return {key: value for key, value in read.items() if key not in given or "password" not in key}
+
+
 def _create(folder: Path) -> None:
     from mqbroker.cli.imq.instance_files import imq_instance_files
 
@@ -159,7 +182,7 @@ def _database_properties(name: str, varhome: Path | None, options: dict[str, Any
     given = {key: options[f"db{key}"] for key in ("user", "password") if options[f"db{key}"] is not None}
     if not given:
         return {}
-    databases = _target(name, varhome, options).databases()
+    databases = _target(name, varhome, options).databases(**options["read"])
     if databases.store is None:
         click.echo("-dbuser and -dbpassword have no effect: the messages are not in a database", err=True)
         return {}
@@ -174,7 +197,7 @@ def _target(name: str, varhome: Path | None, options: dict[str, Any]) -> Databas
 def _reset_database(name: str, varhome: Path | None, options: dict[str, Any]) -> bool:
     """Forget the messages of an instance that keeps them in a database; false for a member of an enhanced cluster, whose data stay."""
     target = _target(name, varhome, options)
-    databases = target.databases()
+    databases = target.databases(**options["read"])
     if databases.store is None or databases.enhanced:
         return not databases.enhanced
     from mqbroker.storage.sql.schema import prepare
@@ -208,6 +231,7 @@ def _end_takeovers(name: str, varhome: Path | None, options: dict[str, Any]) -> 
     if not folder.exists():
         raise CommandError(f"There is no instance {folder.name} in {folder.parent}")
     properties = option_properties(options) | _database_properties(name, varhome, options)
+    properties |= _over(properties, options["read"])
     end_takeovers(folder, ImqStart(definitions_of(options["definitions"]), properties, installation_of(options["libhome"])))
 
 

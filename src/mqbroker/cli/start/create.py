@@ -185,6 +185,8 @@ def create(directory: Path, **options: Any) -> None:
     folder = directory.expanduser().absolute()
     if (folder / "etc" / "broker.xml").exists() and not options["force"]:
         raise CommandError(f"{folder} is already an instance: use --force to overwrite its configuration, or choose another folder")
+    if options["failover_on_shutdown"] and not settings.shared_store:
+        click.echo("--failover-on-shutdown has no effect without --shared-store", err=True)
     click.echo(f"Creating mqbroker instance at: {folder}")
     _write(folder, settings, bool(options["verbose"]))
     without_effect = [name for name in (*_JAVA_FLAGS, *_JAVA_VALUES) if options[name[2:].replace("-", "_")]]
@@ -267,8 +269,6 @@ def _check_pair(options: Mapping[str, Any]) -> None:
         raise BadUsage("--replicated: with --shared-store there are no copies; leave one of the two out")
     if options["backup"] and not (shared or replicated):
         raise BadUsage("--backup: a backup of what? Add --shared-store or --replicated")
-    if options["failover_on_shutdown"] and not shared:
-        raise BadUsage("--failover-on-shutdown is for brokers with --shared-store")
     if options["disable_persistence"] and (shared or replicated):
         raise BadUsage("--disable-persistence: without data on disk there is nothing that another broker could go on with")
 

@@ -263,7 +263,7 @@ class ClusterTopology(Topology):
         self.rival = (
             f"a broker at {place!r} is announced with the node id of this one, {self.node_id}: a copied data folder, or a split brain"
         )
-        self._warn("own", self.rival)
+        self._warn("own", f"AMQ222294: {self.rival}")
 
     def backup_announced(self, member: TopologyMember, now_ms: int) -> None:
         """As :meth:`Topology.backup_announced`, within the limits, and as news for members whose clocks are ahead."""

@@ -45,7 +45,7 @@ class BeanReader:
         return self._reader.value(item, entry.value, entry.file, entry.line, ".".join(entry.path))
 
     def unknown(self, entry: Entry, name: str, known: Sequence[str]) -> None:
-        hint = did_you_mean(name, known, f": expected {', '.join(known)}" if len(known) <= 8 else "")
+        hint = did_you_mean(name, known, f": expected {', '.join(known)}" if 0 < len(known) <= 8 else "")
         self.error(entry, f"{'.'.join(entry.path)}: there is no property {name}{hint}")
 
     def error(self, entry: Entry, text: str) -> None:

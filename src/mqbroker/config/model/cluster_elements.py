@@ -297,7 +297,12 @@ COLOCATED_ITEMS: tuple[Item | Block, ...] = (
 def _colocated(primary: Block, backup: Block) -> Block:
     """``primary`` is for the broker itself, ``backup`` for the backups that it hosts."""
     old = replace(primary, name="master", instead="primary"), replace(backup, name="slave", instead="backup")
-    return Block("colocated", "A primary that hosts backups of others in its process.", children=(*COLOCATED_ITEMS, primary, backup, *old))
+    return Block(
+        "colocated",
+        "A primary that hosts backups of others in its process.",
+        children=(*COLOCATED_ITEMS, primary, backup, *old),
+        only_beans=(quiet("port-offset", kinds.integer(0, kinds.INT_MAX), "Old.", NO_EFFECT),),
+    )
 
 
 FAILOVER_ON_SHUTDOWN = flag("failover-on-shutdown", "A backup takes over also after an orderly stop.", beans=("failoverOnServerShutdown",))
@@ -346,8 +351,8 @@ VOTING_ROLE_MANAGER = _refused(
     "under its old name, and in colocated, a role is always one of a pair that votes",
 )
 PAIRING: tuple[Item | Block, ...] = (
-    honoured("group-name", kinds.FILLED_TEXT, "A backup with a group name pairs only with a primary of the same one."),
-    honoured("cluster-name", kinds.FILLED_TEXT, "The cluster connection by which the two find each other; the default one unless set."),
+    honoured("group-name", kinds.OPTIONAL_TEXT, "A backup with a group name pairs only with a primary of the same one."),
+    honoured("cluster-name", kinds.OPTIONAL_TEXT, "The cluster connection by which the two find each other; the default one unless set."),
     honoured(
         "max-saved-replicated-journals-size",
         kinds.integer(0, kinds.INT_MAX, -1),

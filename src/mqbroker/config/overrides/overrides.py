@@ -48,8 +48,10 @@ _POLICIES = {
     "REPLICATION_BACKUP_LOCK_MANAGER": ("replication", "backup", "manager"),
 }
 """Values of ``HAPolicyConfiguration``, and the elements that they stand for in ``ha-policy``."""
-_OLD_POLICIES = {"LIVE_ONLY": "PRIMARY_ONLY"}
-COLOCATED = "COLOCATED"
+_COLOCATED = "COLOCATED"
+_STORE_UNLESS_NAMED = "replication"
+_COLOCATED_ROLES = {"primaryConfig": ("primary", "master"), "backupConfig": ("backup", "slave")}
+"""Properties of ``COLOCATED``, and the elements that they stand for in ``colocated``, with their old names."""
 _SCALE_DOWN = "scaleDownConfiguration"
 _MANAGER = "distributedManagerConfiguration"
 
@@ -67,6 +69,8 @@ class _Overrides:
     def __init__(self, core: Content, findings: Findings) -> None:
         self._core = core
         self._beans = BeanReader(findings)
+        self._stores: dict[str, tuple[str, Entry]] = {}
+        """The stores of the roles in ``colocated`` that entries have named, by role."""
         self._families: dict[str, Callable[[Entry], None]] = {
             **{name: partial(self._named, *path) for name, path in _NAMED_FAMILIES.items()},
             "addressConfigurations": self._addresses,
@@ -89,6 +93,7 @@ class _Overrides:
                 self._set(self._core, entry, entry.path[0], CORE, tuple(self._families))
             else:
                 self._beans.unknown(entry, entry.path[0], [*self._families])
+        self._place_colocated()
 
     def _set(self, content: Content, entry: Entry, name: str, block: Block, more: Sequence[str] = ()) -> None:
         found = self._beans.value(entry, name, block.properties(), more)
@@ -207,33 +212,77 @@ class _Overrides:
             self._policy(entry)
             return
         content, block = self._role(entry)
-        scale_down = block.child("scale-down")
-        if scale_down is not None and folded(entry.path[1]) == folded(_SCALE_DOWN):
-            self._single(content, SCALE_DOWN, entry, f"{entry.path[0]}.{_SCALE_DOWN}.property", 2)
-        elif block.child(MANAGER.name) is MANAGER and folded(entry.path[1]) == folded(_MANAGER):
-            self._lock_manager(content, entry)
+        names = next((names for bean, names in _COLOCATED_ROLES.items() if folded(bean) == folded(entry.path[1])), None)
+        if block.name != _COLOCATED.lower():
+            self._property(content, block, entry, 1)
+        elif names is None:
+            self._property(content, block, entry, 1, tuple(_COLOCATED_ROLES))
         elif len(entry.path) == 2:
-            self._set(content, entry, entry.path[1], block, () if scale_down is None else (_SCALE_DOWN,))
+            self._colocated_role(content, names, entry)
         else:
-            self._beans.unknown(entry, ".".join(entry.path[1:]), [])
+            name = next((name for name, _ in content.inside if name in names), names[0])
+            store = self._stores[names[0]][0] if names[0] in self._stores else self._colocated_store()
+            role = HA_POLICY.block(store).block(block.name).block(name)
+            self._property(content.one((entry.file, entry.line), name), role, entry, 2)
+
+    def _property(self, content: Content, block: Block, entry: Entry, position: int, more: Sequence[str] = ()) -> None:
+        """The property of a role that the key names at ``position``."""
+        scale_down = block.child("scale-down")
+        if scale_down is not None and folded(entry.path[position]) == folded(_SCALE_DOWN):
+            expected = ".".join((*entry.path[:position], _SCALE_DOWN, "property"))
+            self._single(content, SCALE_DOWN, entry, expected, position + 1)
+        elif block.child(MANAGER.name) is MANAGER and folded(entry.path[position]) == folded(_MANAGER):
+            self._lock_manager(content, entry)
+        elif len(entry.path) == position + 1:
+            self._set(content, entry, entry.path[position], block, more if scale_down is None else (*more, _SCALE_DOWN))
+        else:
+            self._beans.unknown(entry, ".".join(entry.path[position:]), [])
 
     def _policy(self, entry: Entry) -> None:
         """Another policy, with nothing of the one that was there."""
-        known = {folded(name): path for name, path in _POLICIES.items()}
-        known |= {folded(old): _POLICIES[name] for old, name in _OLD_POLICIES.items()}
-        path = known.get(folded(entry.value))
-        if folded(entry.value) == folded(COLOCATED):
-            text = (
-                f"{entry.path[0]}: {COLOCATED} does not say whether the store is shared: write it in broker.xml, and change its properties"
-            )
-            self._beans.error(entry, text)
-            return
+        path = {folded(name): path for name, path in _POLICIES.items()}.get(folded(entry.value))
+        if folded(entry.value) == folded(_COLOCATED):
+            path = (_STORE_UNLESS_NAMED, _COLOCATED.lower())
         if path is None:
-            self._beans.error(entry, f"{entry.path[0]}: {entry.value!r} is not valid: expected {', '.join(_POLICIES)}")
+            self._beans.error(entry, f"{entry.path[0]}: {entry.value!r} is not valid: expected {', '.join((*_POLICIES, _COLOCATED))}")
             return
         policy = self._outer(entry, "ha-policy")
         policy.inside.clear()
         policy.one((entry.file, entry.line), *path)
+        self._stores.clear()
+
+    def _colocated_role(self, colocated: Content, names: tuple[str, str], entry: Entry) -> None:
+        """Another role in ``colocated``, with nothing of the one that was there."""
+        known = {name: path[0] for name, path in _POLICIES.items() if path[1:] == names[:1]}
+        store = {folded(name): store for name, store in known.items()}.get(folded(entry.value))
+        if store is None:
+            self._beans.error(entry, f"{'.'.join(entry.path)}: {entry.value!r} is not valid: expected {' or '.join(known)}")
+            return
+        colocated.inside = [each for each in colocated.inside if each[0] not in names]
+        colocated.one((entry.file, entry.line), names[0])
+        self._stores[names[0]] = store, entry
+
+    def _colocated_store(self) -> str:
+        """The element around ``colocated``."""
+        return next(self._core.all("ha-policy")).inside[0][0]
+
+    def _place_colocated(self) -> None:
+        """Put ``colocated`` into the store that its roles have named; backups have the store of the broker unless said."""
+        if not self._stores:
+            return
+        policy, there = next(self._core.all("ha-policy")), self._colocated_store()
+        colocated = next(policy.all(there, _COLOCATED.lower()))
+        primary = self._stores["primary"][0] if "primary" in self._stores else there
+        if "backup" in self._stores:
+            backup = self._stores["backup"][0]
+        else:
+            backup = there if any(name in _COLOCATED_ROLES["backupConfig"] for name, _ in colocated.inside) else primary
+        if primary != backup:
+            _, entry = next(reversed(self._stores.values()))
+            text = f"the role of this broker is one of {primary}, that of its backups one of {backup}: expected the same"
+            self._beans.error(entry, f"{'.'.join(entry.path)}: {text}")
+        elif primary != there:
+            policy.inside = [(primary, Content(colocated.place, inside=[(_COLOCATED.lower(), colocated)]))]
 
     def _role(self, entry: Entry) -> tuple[Content, Block]:
         """The element of this broker in ``ha-policy``, and its table."""
@@ -243,7 +292,7 @@ class _Overrides:
         while inner := [each for each in content.inside if each[0] not in (SCALE_DOWN.name, MANAGER.name)]:
             name, content = inner[0]
             block = block.block(name)
-            if name == COLOCATED.lower():
+            if name == _COLOCATED.lower():
                 break
         return content, block
 

@@ -139,7 +139,7 @@ class Poll:
     def _too_late(self) -> None:
         for voter in self._java_asked:
             self._java.silent(voter)
-        self._end(f"too few voters have answered within {self._round_seconds:g} s")
+        self._end(f"AMQ221069: too few voters have answered within {self._round_seconds:g} s")
 
     def _step(self, progress: Progress) -> None:
         proposer = self._proposer

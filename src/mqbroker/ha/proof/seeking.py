@@ -445,7 +445,10 @@ class Seeker:
             self._end_serving()
         self._keeper.fell_behind()
         self._source.release()
-        self._log("this broker is passive: {text}", self._reason)
+        code = "AMQ221070: " if self._purpose is Purpose.TAKE_OVER else ""
+        if self._purpose is Purpose.GO_ON and self._for is not None and self._for.activity is Activity.ACTIVE:
+            code = "AMQ224098: "
+        self._log(code + "this broker is passive: {text}", self._reason)
         self._owner.refused(self._reason, self._for)
 
     def rest(self) -> None:

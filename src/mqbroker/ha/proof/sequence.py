@@ -83,7 +83,7 @@ class VoterSource:
         elif search.purpose is Purpose.START and not self._rules.primary:
             decided(Decision.OPEN, f"{reason}; a backup does not start with these data unless it meets the other copy")
         elif needed := needed_votes(len(voters), self._rules.quorum_size):
-            self._poll.ask(record.sequence + 1, voters, needed, search.serving, partial(self._voted, reason, decided))
+            self._poll.ask(record.sequence + 1, voters, needed, search.serving, partial(self._voted, search, decided))
         elif search.purpose is Purpose.START:
             decided(Decision.OPEN, f"{reason}; a pair alone does not start before its copies have met")
         elif search.absent:
@@ -91,13 +91,14 @@ class VoterSource:
         else:
             decided(Decision.OPEN, reason)
 
-    def _voted(self, reason: str, decided: Decided, outcome: Outcome) -> None:
+    def _voted(self, search: Search, decided: Decided, outcome: Outcome) -> None:
         if outcome.value == self._keeper.latest.copy_id:
-            decided(Decision.GIVEN, outcome.text)
+            takes_over = search.purpose is Purpose.TAKE_OVER
+            decided(Decision.GIVEN, f"AMQ221071: {outcome.text}" if takes_over else outcome.text)
         elif outcome.value or outcome.past:
-            decided(Decision.REFUSED, outcome.text)
+            decided(Decision.REFUSED, f"AMQ224098: {outcome.text}" if search.serving else outcome.text)
         else:
-            decided(Decision.OPEN, f"{reason}; {outcome.text}")
+            decided(Decision.OPEN, f"{search.reason}; {outcome.text}")
 
     def commit(self, sequence: int, done: Callable[[bool], object]) -> None:
         """The voters know already."""

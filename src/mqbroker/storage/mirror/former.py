@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from twisted.logger import Logger
+
 from mqbroker.storage.disk.filesystem import FileSystem, join
 from mqbroker.storage.files.folders import make_folder
 from mqbroker.storage.mirror.roots import Roots, is_own
@@ -11,6 +13,8 @@ from mqbroker.storage.mirror.roots import Roots, is_own
 PREFIX = "oldreplica."
 KEPT = "kept"
 """The file that says that an ``oldreplica.n`` is never removed, and has all that was put away with it."""
+
+log = Logger(namespace="mqbroker.storage")
 
 _BEING_KEPT = "being-kept"
 """The name of that file as long as a part may still be missing."""
@@ -106,6 +110,8 @@ def _move(file_system: FileSystem, roots: Roots, root: str, names: Sequence[str]
         file_system.sync_directory(target)
     # Before anything is copied no former file may come back after a crash.
     file_system.sync_directory(directory)
+    if names and target is not None:
+        log.info("AMQ222162: the former data of {folder} are in {target}", folder=directory, target=target)
 
 
 def _empty_folder(file_system: FileSystem, folder: str, target: str | None) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import tempfile
 from pathlib import Path
 from unittest import mock
@@ -23,10 +25,18 @@ class BrokerdTests(SynchronousTestCase):
         self.varhome = Path(folder.name)
         self.instance = self.varhome / "instances" / "b1"
         self.started: list[list[str]] = []
+        self.hidden: dict[str, str] = {}
+        """The properties that the process of the broker gets beside its command line."""
+        self.typed = ""
+        """Standard input."""
 
     def brokerd(self, *options: str, **environment: str) -> Result:
-        with mock.patch("os.execv", lambda program, arguments: self.started.append(arguments[3:])):
-            return mqbroker("imq", "brokerd", "-varhome", str(self.varhome), "-name", "b1", *options, **environment)
+        def execute(program: str, arguments: list[str]) -> None:
+            self.started.append(arguments[3:])
+            self.hidden = json.loads(os.environ.get("MQBROKER_IMQ_PROPERTIES", "{}"))
+
+        with mock.patch("os.execv", execute):
+            return mqbroker("imq", "brokerd", "-varhome", str(self.varhome), "-name", "b1", *options, typed=self.typed, **environment)
 
     def arguments(self, *options: str, **environment: str) -> list[str]:
         result = self.brokerd(*options, **environment)
@@ -60,6 +70,26 @@ class BrokerdTests(SynchronousTestCase):
         self.assertEqual(
             found[1::2], ["imq.keystore.password=p", "imq.passfile.enabled=true", "imq.passfile.dirpath=/keys", "imq.passfile.name=pw"]
         )
+
+    def test_properties_are_read_from_standard_input(self) -> None:
+        self.typed = "imq.keystore.password=p\nimq.portmapper.port : 7701\nBrokerArgs=x\n"
+        self.assertEqual((self.arguments("-port", "7700")[1::2], self.hidden), (["imq.portmapper.port=7700"], {}))
+        read = {"imq.keystore.password": "p", "imq.portmapper.port": "7701"}
+        self.assertEqual((self.arguments("-read-stdin", "-port", "7700")[1::2], self.hidden), (["imq.portmapper.port=7700"], read))
+        self.assertEqual(self.arguments("-read-stdin", "-password", "mine", "-adminkeyfile", "/key")[1::2], ["imq.keystore.password=mine"])
+        self.assertEqual(self.hidden, {"imq.portmapper.port": "7701"})
+        self.typed = "imq.keystore.password=\\u00zz"
+        wrong = self.brokerd("-read-stdin")
+        self.assertEqual((wrong.status, "-read-stdin: " in wrong.err), (2, True))
+
+    def test_a_store_is_reset_with_the_properties_of_standard_input(self) -> None:
+        self.brokerd()
+        connection = self.on_database()
+        session.take(connection, "node-1", "owner", "b1")
+        (self.instance / "props" / "config.properties").write_text("imq.brokerid=b1\n")
+        self.typed = f"imq.persist.store=jdbc\nimq.persist.jdbc.opendburl=jdbc:sqlite:{self.varhome / 'messages.db'}\n"
+        self.assertEqual(self.brokerd("-reset", "store", "-read-stdin").status, 0)
+        self.assertIsNone(session.node_id_of(connection, "b1"))
 
     def test_the_installation(self) -> None:
         expected = ["--imq-installation", "/usr/imq/lib/props/broker/install.properties"]

@@ -158,8 +158,6 @@ class CreateTests(CreateCase):
         for options, named in (
             (("--shared-store", "--replicated"), "--replicated"),
             (("--backup",), "--backup"),
-            (("--failover-on-shutdown",), "--failover-on-shutdown"),
-            (("--replicated", "--failover-on-shutdown"), "--failover-on-shutdown"),
             (("--shared-store", "--disable-persistence"), "--disable-persistence"),
             (("--replicated", "--disable-persistence"), "--disable-persistence"),
         ):
@@ -168,6 +166,14 @@ class CreateTests(CreateCase):
                 self.assertEqual(result.status, 2)
                 self.assertIn(named, result.err)
                 self.assertFalse(folder.exists())
+
+    def test_failover_on_shutdown_has_an_effect_with_a_shared_store_only(self) -> None:
+        for options in ((), ("--replicated",)):
+            folder, result = self.create(*options, "--failover-on-shutdown", "--silent")
+            self.assertEqual((result.status, result.err), (0, "--failover-on-shutdown has no effect without --shared-store\n"))
+            self.assertNotIn("failover-on-shutdown", (folder / "etc" / "broker.xml").read_text())
+        _, result = self.create("--shared-store", "--failover-on-shutdown", "--silent")
+        self.assertEqual((result.status, result.err), (0, ""))
 
     def test_a_cluster_of_known_brokers(self) -> None:
         urls = "tcp://h1:61616,tcp://h2:61617?sslEnabled=true&verifyHost=true"

@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from typing import Any
 
+from twisted.logger import capturedLogs, formatEvent
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.cluster.membership import topology as limits
@@ -136,7 +137,9 @@ class MemberTests(SynchronousTestCase):
         self.topology.up(member("me", START_MS + 1, port=1))
         self.topology.up(member("me", START_MS + 2, port=None, backup=3))
         self.assertIsNone(self.topology.rival)
-        self.topology.up(member("me", START_MS + 3, port=2))
+        with capturedLogs() as events:
+            self.topology.up(member("me", START_MS + 3, port=2))
+        self.assertEqual([formatEvent(event) for event in events], [f"AMQ222294: {self.topology.rival}"])
         self.assertIn("'127.0.0.1:2' is announced with the node id of this one, me", str(self.topology.rival))
         self.topology.own(connector(1))
         self.assertIsNone(self.topology.rival)

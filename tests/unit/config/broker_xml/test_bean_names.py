@@ -50,3 +50,7 @@ class BeanTests(SynchronousTestCase):
         self.assertTrue(self.reader.long_enough(entry, 1, "a name"))
         self.assertFalse(self.reader.long_enough(entry, 2, "c.NAME"))
         self.assertEqual(self.problems(), ["broker.properties:7: c: expected c.NAME"])
+
+    def test_where_nothing_can_stand_nothing_is_expected(self) -> None:
+        self.reader.unknown(Entry(("c", "a", "b"), "", "broker.properties", 7), "a.b", [])
+        self.assertEqual(self.problems(), ["broker.properties:7: c.a.b: there is no property a.b"])

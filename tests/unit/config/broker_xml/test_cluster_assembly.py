@@ -580,7 +580,7 @@ class PropertyTests(ConfigurationTestCase):
             ("divertConfigurations.d.transformerConfiguration.properties.k=v", "<transformer> lacks <class-name>"),
             ("divertConfigurations.d.a.b=1", "there is no property a.b"),
             ("groupingHandlerConfiguration.typ=LOCAL", "did you mean type?"),
-            ("HAPolicyConfiguration=COLOCATED", "COLOCATED does not say whether the store is shared"),
+            ("HAPolicyConfiguration=COLOCATED", "<colocated> needs a cluster-connection"),
             ("HAPolicyConfiguration.x=1", "there is no property x"),
             ("HAPolicyConfiguration.scaleDownConfiguration.x=1", "there is no property x"),
             ("bridgeConfigurations.b.queueName=q", "bridge b has nowhere to go"),
@@ -637,6 +637,7 @@ class PropertyTests(ConfigurationTestCase):
             ("HAPolicyConfiguration=SHARED_STORE_BACKUP", "HAPolicyConfiguration.alowFailBack=true", "did you mean allowFailback?"),
             ("HAPolicyConfiguration=SHARED_STORE_BACKUP", "HAPolicyConfiguration.restartBackup=x", "'x' is not valid"),
             ("HAPolicyConfiguration=SHARED_STORE_BACKUP", "HAPolicyConfiguration.restartBackup.x=x", "no property restartBackup.x"),
+            ("", "HAPolicyConfiguration=LIVE_ONLY", "expected PRIMARY_ONLY, SHARED_STORE_PRIMARY"),
             (
                 "HAPolicyConfiguration=SHARED_STORE_BACKUP",
                 "HAPolicyConfiguration.scaleDownConfiguration.x=true",

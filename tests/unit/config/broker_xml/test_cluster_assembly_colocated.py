@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mqbroker.config.model.cluster import ColocatedConfiguration, ReplicationConfiguration, ScaleDownConfiguration, SharedStoreConfiguration
 from mqbroker.config.model.configuration import Configuration
-from mqbroker.config.parse import parse_configuration
+from mqbroker.config.parse import ConfigurationError, load_configuration, parse_configuration
 from tests.unit.config.broker_xml.test_cluster_assembly import BASE, connection, connections
 from tests.unit.config.test_parse import ConfigurationTestCase, document
 
@@ -86,3 +86,71 @@ class ColocatedTests(ConfigurationTestCase):
         found = parse_configuration(document(policy("replication", inside)), substitutions=values).configuration
         expected = ColocatedConfiguration(ReplicationConfiguration(True), ScaleDownConfiguration(), True, -1, 5000, 3, 5, ("first",))
         self.assertEqual(found.colocated, expected)
+
+    def overridden(self, lines: str, core: str = CLUSTER) -> Configuration:
+        files = {"/broker.xml": document(core), "/b.properties": "\n".join(f"HAPolicyConfiguration{line}" for line in lines.split())}
+        return load_configuration("/broker.xml", lambda path: files[path].encode(), {}, ["/b.properties"]).configuration
+
+    def test_the_policy_and_its_roles_in_properties(self) -> None:
+        for lines, own, hosted in (
+            ("=COLOCATED", ReplicationConfiguration(False), ReplicationConfiguration(True)),
+            (
+                "=COLOCATED .primaryConfig=SHARED_STORE_PRIMARY .backupConfig=SHARED_STORE_BACKUP",
+                SharedStoreConfiguration(False),
+                SharedStoreConfiguration(True),
+            ),
+            (
+                "=COLOCATED .backupConfig=SHARED_STORE_BACKUP .backupConfig.restartBackup=false .primaryConfig=SHARED_STORE_PRIMARY "
+                ".primaryConfig.failoverOnServerShutdown=true",
+                SharedStoreConfiguration(False, failover_on_shutdown=True),
+                SharedStoreConfiguration(True, restart_backup=False),
+            ),
+            ("=COLOCATED .primaryConfig=SHARED_STORE_PRIMARY", SharedStoreConfiguration(False), SharedStoreConfiguration(True)),
+            (
+                "=COLOCATED .primaryConfig=REPLICATION_PRIMARY_QUORUM_VOTING .primaryConfig.groupName=g "
+                ".backupConfig=REPLICATION_BACKUP_QUORUM_VOTING .backupConfig.groupName=h",
+                ReplicationConfiguration(False, "g"),
+                ReplicationConfiguration(True, "h"),
+            ),
+        ):
+            for core in (CLUSTER, policy("shared-store", "<primary/><backup/>"), policy("replication", "<max-backups>9</max-backups>")):
+                with self.subTest(lines=lines, core=core):
+                    found = self.overridden(f"{lines} .maxBackups=3 .portOffset=4", core)
+                    self.assertIn(own, (found.shared_store, found.replication))
+                    self.assertEqual(found.colocated, ColocatedConfiguration(hosted, max_backups=3))
+        found = self.overridden("=COLOCATED .backupConfig.scaleDownConfiguration.groupName=g .maxBackups=3")
+        expected = ColocatedConfiguration(ReplicationConfiguration(True), ScaleDownConfiguration(group_name="g"), max_backups=3)
+        self.assertEqual(found.colocated, expected)
+
+    def test_the_roles_of_the_file_can_be_changed(self) -> None:
+        core = policy("shared-store", "<master><failover-on-shutdown>true</failover-on-shutdown></master><max-backups>9</max-backups>")
+        found = self.overridden(".primaryConfig.waitForActivation=false", core)
+        self.assertEqual(found.shared_store, SharedStoreConfiguration(False, failover_on_shutdown=True, wait_for_activation=False))
+        found = self.overridden(".primaryConfig=SHARED_STORE_PRIMARY", core)
+        self.assertEqual(found.shared_store, SharedStoreConfiguration(False))
+        found = self.overridden(".primaryConfig=REPLICATION_PRIMARY_QUORUM_VOTING", core)
+        self.assertEqual((found.replication, found.shared_store), (ReplicationConfiguration(False), None))
+        self.assertEqual(found.colocated, ColocatedConfiguration(ReplicationConfiguration(True), max_backups=9))
+
+    def test_mistakes_in_properties(self) -> None:
+        for lines, expected in (
+            (
+                "=COLOCATED .backupConfig=SHARED_STORE_BACKUP",
+                "one of replication, that of its backups one of shared-store: expected the same",
+            ),
+            (
+                "=COLOCATED .primaryConfig=SHARED_STORE_PRIMARY .backupConfig=REPLICATION_BACKUP_QUORUM_VOTING",
+                "one of shared-store, that of its backups one of replication: expected the same",
+            ),
+            ("=COLOCATED .primaryConfig=SHARED_STORE_BACKUP", "expected SHARED_STORE_PRIMARY or REPLICATION_PRIMARY_QUORUM_VOTING"),
+            ("=COLOCATED .backupConfig=REPLICATION_BACKUP_LOCK_MANAGER", "SHARED_STORE_BACKUP or REPLICATION_BACKUP_QUORUM_VOTING"),
+            ("=COLOCATED .primaryConfg=SHARED_STORE_PRIMARY", "did you mean primaryConfig?"),
+            ("=COLOCATED .primaryConfig=SHARED_STORE_PRIMARY .primaryConfig.groupName=g", "there is no property groupName"),
+            ("=COLOCATED .backupConfig.scaleDownConfiguration.x=1", "there is no property x"),
+            ("=SHARED_STORE_PRIMARY .primaryConfig=SHARED_STORE_PRIMARY", "there is no property primaryConfig"),
+        ):
+            with self.subTest(lines=lines):
+                self.assertIn(expected, str(self.assertRaises(ConfigurationError, self.overridden, lines)))
+        backup = policy("shared-store", "<backup/>")
+        error = self.assertRaises(ConfigurationError, self.overridden, ".primaryConfig=REPLICATION_PRIMARY_QUORUM_VOTING", backup)
+        self.assertIn("/b.properties:1: HAPolicyConfiguration.primaryConfig: the role of this broker is one of replication", str(error))

@@ -33,6 +33,8 @@ class ReplicationTests(ConfigurationTestCase):
             ),
             ("<primary><group-name>fish</group-name></primary>", ReplicationConfiguration(False, "fish")),
             ("<backup><group-name>bird</group-name></backup>", ReplicationConfiguration(True, "bird")),
+            ("<primary><group-name/><cluster-name/></primary>", ReplicationConfiguration(False)),
+            ("<backup><group-name></group-name><cluster-name/></backup>", ReplicationConfiguration(True)),
         ):
             with self.subTest(inside=inside):
                 self.assertEqual(self.configured(policy(inside)).replication, expected)

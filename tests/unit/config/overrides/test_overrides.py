@@ -113,7 +113,7 @@ class OverrideTests(OverrideCase):
             ("addressSettings.#a.noExpiry=true", "AMQ229071"),
             ("addressSettings.a.retroactiveMessageCount=4", "cannot be used"),
             ("divertConfigurations.d.address=x", "divert d lacks <forwarding-address>"),
-            ("HAPolicyConfiguration=COLOCATED", "does not say whether the store is shared"),
+            ("HAPolicyConfiguration.a.b=1", "HAPolicyConfiguration.a.b: there is no property a.b"),
             ("securityRoles.a.r.snd=true", "did you mean send?"),
             ("securityRoles.a.r=true", "expected securityRoles.match.role.permission"),
             ("addressConfigurations.X.name=X", "AMQ229247"),

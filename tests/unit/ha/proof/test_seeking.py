@@ -502,6 +502,13 @@ class VotersTests(SeekingCase):
             (line,) = (text for text in map(formatEvent, events) if "may be active" in text)
             self.assertEqual(line.startswith("AMQ221037: this broker may be active at sequence 4"), takes_over)
 
+    def test_the_log_tells_why_a_copy_stays_or_becomes_passive_with_the_code_of_artemis(self) -> None:
+        for broker, code in ((self.started("v0"), ""), (self.in_sync("v0"), "AMQ221070: "), (self.active("v0"), "AMQ224098: ")):
+            with capturedLogs() as events:
+                broker.reply(replace(THEIRS, activity=Activity.ACTIVE, sequence=6, search=""))
+            (line,) = (text for text in map(formatEvent, events) if "is passive" in text)
+            self.assertTrue(line.startswith(f"{code}this broker is passive: the copy other, which is active"), line)
+
     def test_without_a_majority_it_asks_again(self) -> None:
         broker = self.in_sync("v0", "v1", "v2")
         broker.silent = {"v1", "v2"}

@@ -75,6 +75,18 @@ class VoterTests(SourceTestCase):
             self.assertIn("so it was", self.decided[0][1])
             self.assertEqual(self.decisions(), [decision])
 
+    def test_what_the_voters_said_has_the_codes_of_artemis(self) -> None:
+        source = self.source("a")
+        for search, value, text in (
+            (self.search(Purpose.TAKE_OVER), "own", "AMQ221071: so it was"),
+            (self.search(Purpose.GO_ON, serving=True), "own", "so it was"),
+            (self.search(Purpose.GO_ON, serving=True), "other", "AMQ224098: so it was"),
+            (self.search(Purpose.START), "other", "so it was"),
+        ):
+            source.ask(search, self.decide)
+            self.votes.done(Outcome(value, 0, "so it was"))
+            self.assertEqual(self.decided.pop()[1], text)
+
     def test_a_pair_alone_has_its_sequence_where_nobody_else_is(self) -> None:
         source = self.source()
         for purpose, absent, decision in (

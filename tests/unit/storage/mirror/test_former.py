@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 from unittest import TestCase
 
+from twisted.logger import capturedLogs, formatEvent
+
 from mqbroker.storage.mirror.former import empty_folders, keep_for_good
 from tests.support.disk import SimulatedCrash, SimulatedDisk
 from tests.unit.storage.mirror.support import REPLICA, REPLICA_ROOTS
@@ -58,6 +60,22 @@ class FormerTests(TestCase):
         )
         self.assertEqual(self.disk.list(f"{REPLICA}/bindings"), [])
         self.assertEqual(self.disk.list(PAGING), ["oldreplica.1"])
+
+    def test_the_log_names_the_places_of_what_is_put_away(self) -> None:
+        self.empty(1)
+        for put_away in (lambda: self.empty(1), self.keep):
+            self.fill("data")
+            with capturedLogs() as events:
+                put_away()
+                put_away()
+            number = 1 if put_away != self.keep else 2
+            expected = [f"{REPLICA}/{each}" for each in ("journal", "large-messages", "paging")]
+            lines = [f"AMQ222162: the former data of {folder} are in {folder}/oldreplica.{number}" for folder in expected]
+            self.assertEqual([formatEvent(event) for event in events], lines)
+        self.fill("data")
+        with capturedLogs() as events:
+            self.empty(0)
+        self.assertEqual(events, [])
 
     def test_the_oldest_go(self) -> None:
         for saved, left in ((2, {"2", "3"}), (1, {"3"}), (-1, {"1", "2", "3"})):

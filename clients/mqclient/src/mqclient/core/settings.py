@@ -27,7 +27,7 @@ class LocatorSettings:
     """
 
     ha: bool = _url("ha", False)
-    """On failure also try the backup that the topology names for the broker."""
+    """Forget brokers that have left the cluster.  The backup that the topology names for a broker is tried on failure in any case."""
     use_topology_for_load_balancing: bool = _url("useTopologyForLoadBalancing", True)
     """New session factories rotate over the topology once it is known; otherwise over the given connectors."""
     connection_load_balancing_policy_class_name: str = _url("connectionLoadBalancingPolicyClassName", DEFAULT_LOAD_BALANCING_POLICY)
