@@ -12,6 +12,7 @@ from tests.interop.imq.stage import Seen
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "imq.md"
 _CLIENT = "the client library is that of Artemis; both refuse the acknowledgement, and the messages come again"
+_ENDS = "a temporary destination is gone everywhere when nobody can read from it any more"
 _ATTRIBUTES = "it cannot be kept, and is refused by name"
 WHY: Mapping[str, str] = {
     "`create dst -o maxNumProducers=1`": "a CORE client gets no answer when it makes a producer",
@@ -27,7 +28,8 @@ WHY: Mapping[str, str] = {
     "`acknowledge()` of messages whose broker was taken over": _CLIENT,
     "`receive()` after that, before `recover()`": _CLIENT,
     "messages of a prepared branch that was rolled back at the taker come": "order is kept, as when a branch is rolled back at its home",
-    "a temporary queue ends within 40 s when its client does not come back to the taker": "the time is that of a restart",
+    "a temporary queue ends within 90 s when its client does not come back to the taker": _ENDS,
+    "a temporary queue that was taken over ends within 40 s when its client closes": _ENDS,
     "exit status of `dbmgr remove bkr` of a broker that runs, which is refused": "a script sees that nothing was removed",
     "`dbmgr restore -dir` of messages, some of which were taken over": "a backup is of use after a takeover, too",
 }

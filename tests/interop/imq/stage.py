@@ -64,16 +64,16 @@ class Stage:
         for number in numbers:
             self.until_all(lambda n: name in self.good(n, "list", "dst").destinations, f"knows {name}", number)
 
-    def until_unknown(self, name: str, *numbers: int) -> None:
+    def until_unknown(self, name: str, *numbers: int, seconds: float = 40.0) -> None:
         def forgotten(number: int) -> bool:
             return not any(name in each for each in self.good(number, "list", "dst", "-tmp").destinations)
 
-        self.until_all(forgotten, f"forgets {name}", *numbers)
+        self.until_all(forgotten, f"forgets {name}", *numbers, seconds=seconds)
 
-    def until_all(self, condition: Callable[[int], object], what: str, *numbers: int) -> None:
+    def until_all(self, condition: Callable[[int], object], what: str, *numbers: int, seconds: float = 40.0) -> None:
         """Wait until this is so at each of these brokers."""
         for number in numbers:
-            self.cluster.until(lambda n=number: condition(n), f"broker {number} {what}")  # type: ignore[misc]
+            self.cluster.until(lambda n=number: condition(n), f"broker {number} {what}", seconds)  # type: ignore[misc]
 
     def member(self, number: int, at: int) -> Member:
         """The row of a broker in the list of another one, in an enhanced cluster."""
