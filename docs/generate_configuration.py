@@ -91,9 +91,11 @@ file first. Names are those of the elements in the spelling of Java beans: `glob
 `divertConfigurations.name.forwardingAddress`, `divertConfigurations.name.transformerConfiguration.className`,
 `broadcastGroupConfigurations.name.groupAddress`, `discoveryGroupConfigurations.name.groupAddress`,
 `groupingHandlerConfiguration.type`, `HAPolicyConfiguration=PRIMARY_ONLY` (or `SHARED_STORE_PRIMARY`, `SHARED_STORE_BACKUP`,
-`REPLICATION_PRIMARY_QUORUM_VOTING`, `REPLICATION_BACKUP_QUORUM_VOTING`, `REPLICATION_PRIMARY_LOCK_MANAGER`, `REPLICATION_BACKUP_LOCK_MANAGER`, `COLOCATED`),
-`HAPolicyConfiguration.failoverOnServerShutdown`, `HAPolicyConfiguration.scaleDownConfiguration.groupName`; with `COLOCATED`
-`HAPolicyConfiguration.primaryConfig=SHARED_STORE_PRIMARY` and `backupConfig=SHARED_STORE_BACKUP` (replication unless named), `HAPolicyConfiguration.primaryConfig.groupName`.
+`REPLICATION_PRIMARY_QUORUM_VOTING`, `REPLICATION_BACKUP_QUORUM_VOTING`, `REPLICATION_PRIMARY_LOCK_MANAGER`,
+`REPLICATION_BACKUP_LOCK_MANAGER`, `COLOCATED`), `HAPolicyConfiguration.failoverOnServerShutdown`,
+`HAPolicyConfiguration.scaleDownConfiguration.groupName`; with `COLOCATED`
+`HAPolicyConfiguration.primaryConfig=SHARED_STORE_PRIMARY` and `backupConfig=SHARED_STORE_BACKUP` (replication unless named),
+`HAPolicyConfiguration.primaryConfig.groupName`.
 A part that holds dots is put in quotes. The value `-` takes away what the key names.
 
 ### Relative paths
