@@ -27,7 +27,8 @@ from tests.interop.imq.models import enhanced
 from tests.support.postgresql import PostgresqlServer
 
 MODULE = "tests.bench.enhanced"
-KILL_ROUNDS = 2
+STAMP_SECONDS = 1
+"""As in config/imq-enhanced."""
 LIMIT_SECONDS = 120
 QUEUE = "queue://bench.amount"
 """Where the load program puts many messages."""
@@ -64,8 +65,9 @@ class Measurement:
         with ExitStack() as stack:
             server = PostgresqlServer()
             stack.callback(server.close)
-            ours = HomeBrokers(self._folder / PURE, places(namespace.OURS), enhanced(server))
-            real = RealBrokers(self._folder / OPENMQ, places(namespace.REAL), enhanced(server), java=AS_SHIPPED)
+            model = enhanced(server, STAMP_SECONDS)
+            ours = HomeBrokers(self._folder / PURE, places(namespace.OURS), model)
+            real = RealBrokers(self._folder / OPENMQ, places(namespace.REAL), model, java=AS_SHIPPED)
             programs = {PURE: LoadProgram(), OPENMQ: LoadProgram(f"{classes('jakarta') / 'classes'}:{client_libraries()}")}
             for program in programs.values():
                 stack.callback(program.stop)
@@ -84,7 +86,7 @@ class Measurement:
             for turn in range(rounds):
                 for (row, name), flow in sorted(flows.items(), reverse=turn % 2 == 1):
                     tell(self._note, name, row, turn, lambda act=flow: act(self._sizes))  # type: ignore[misc]
-            for turn in range(min(rounds, KILL_ROUNDS)):
+            for turn in range(rounds):
                 for name, cluster in clusters.items():
                     tell(self._note, name, KILL, turn, lambda n=name, c=cluster: killed(programs[n], c))  # type: ignore[misc]
             tell(self._note, PURE, MILLION, 0, lambda: taken_over(programs[PURE], ours, self._sizes.messages))

@@ -12,8 +12,9 @@ from tests.bench.results import Run
 PREFIX = "enhanced-"
 LOCAL, REMOTE, KILL, MILLION = ROWS = ("enhanced-local", "enhanced-remote", "enhanced-kill", "enhanced-million")
 ENHANCED_NOTE = (
-    "Two members of each kind on one PostgreSQL server, each cluster with a database of its own: `imq.cluster.ha=true`, with the same "
-    "properties of heartbeats and monitoring, and Open Message Queue 6.5.1 otherwise as shipped. The load is that of *home brokers*, and "
+    "Two members of each kind on one PostgreSQL server, each cluster with a database of its own: `imq.cluster.ha=true`, with the "
+    "heartbeats and the monitoring of `config/imq-enhanced`; Open Message Queue 6.5.1 otherwise as shipped. The load is that of *home "
+    "brokers*, and "
     "in the last rows a client that follows while its broker ends by `kill -9`. *The switch* begins when the taker says that it takes "
     "over. `python -m tests.bench --enhanced` measures this table alone, in a network namespace."
 )
