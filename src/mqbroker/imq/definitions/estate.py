@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
+
+from twisted.logger import Logger
 
 from mqbroker.imq.record.changes import is_recorded
 from mqbroker.messaging.administration.registrar import Change, Ended
@@ -14,27 +17,34 @@ if TYPE_CHECKING:
     from mqbroker.messaging.ports import Recovered
 
 
-def lasting_addresses(core: MessagingCore) -> set[str]:
-    """The addresses where messages go that nobody has taken."""
+log = Logger(namespace="mqbroker.imq")
+
+
+def lasting_addresses(core: MessagingCore, others: Iterable[str] = ()) -> set[str]:
+    """The addresses where messages go that nobody has taken, those of addresses with the names ``others`` too."""
     settings = [each.settings for each in core.addresses.values()]
+    settings += [core.settings_of(name, False) for name in others]
     return {name for each in settings for name in (each.dead_letter_address, each.expiry_address) if name}
 
 
 def ended_since(own: Followed, other: Followed, found: Recovered, core: MessagingCore) -> Ended:
     """What was deleted on the record after the broker that had ``found`` has followed it for the last time, as ``other`` says.
 
-    Whatever the record makes is here up to the position of ``own``: one that is missing was deleted, also where it was made anew since.
-    Where the two have followed different records, nobody can say.
+    Whatever the record makes is here up to the position of ``own``.  So a queue that the record has made there was deleted if it is missing
+    here, or was made anew since.  One of which the other broker knows no position stays: it may never have come on record.  Where the two
+    have followed different records, nobody can say.
     """
     if other.generation is None or not own.has(other.generation, other.position):
         return Ended()
-    lasting = lasting_addresses(core)
-    named = [each.name for each in found.addresses if not each.auto_created]
-    addresses = {name for name in named if name not in core.addresses and name not in lasting}
-    queues = set()
+    lasting = lasting_addresses(core, (each.name for each in found.addresses))
+    queues, kept = set(), set()
     for record in found.queues:
-        definition = QueueDefinition.from_record(record)
-        shared = is_recorded(Change("create", definition)) and record.address not in lasting
-        if record.address in addresses or (shared and (record.name not in core.queues or own.has_later(record.name, other))):
+        shared = is_recorded(Change("create", QueueDefinition.from_record(record))) and record.address not in lasting
+        made_there = shared and other.lives.get(record.name, ("", 0))[0] == other.generation
+        if made_there and (record.name not in core.queues or own.has_later(record.name, other)):
+            log.info("the queue {queue} was deleted while its broker was away: it goes with its messages", queue=record.name)
             queues.add(record.queue_id)
-    return Ended(queues, addresses)
+        else:
+            kept.add(record.address)
+    addresses = {record.address for record in found.queues} - kept
+    return Ended(queues, {each.name for each in found.addresses if each.name in addresses and each.name not in core.addresses})

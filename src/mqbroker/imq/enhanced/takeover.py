@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from twisted.internet.defer import Deferred, DeferredList
+from twisted.internet.defer import CancelledError, Deferred, DeferredList
 from twisted.logger import Logger
 
 from mqbroker.imq.definitions.temporary import KIND as TEMPORARY
@@ -27,6 +27,9 @@ TOLD_SECONDS = 2.0
 
 PAUSE = 0.5
 """Seconds until a database that is away during the switch is asked again."""
+
+FOLLOW_SECONDS = 30.0
+"""How long a takeover waits until the change record is read; new clients are told to come again meanwhile."""
 
 log = Logger(namespace="mqbroker.imq")
 
@@ -203,12 +206,16 @@ class Takeover:
                 return [each for each in self._sessions(connection) if each.number not in numbers_before]
             return take(connection)
 
+        follow_until: float | None = None
         away, refused = Trouble(self._clock.monotonic), Trouble(self._clock.monotonic)
         while not self._stopped:
             try:
                 taken = await self._desk.ask(switch)
             except BehindError as error:
-                await self._data.come_to(error.position)
+                if follow_until is None:
+                    follow_until = self._clock.monotonic() + FOLLOW_SECONDS
+                    log.info("the takeover of {broker} waits: {reason}", broker=seen.broker, reason=error)
+                await self._follow(error, follow_until)
                 continue
             except DatabaseAwayError as error:
                 if away.is_told():
@@ -222,6 +229,17 @@ class Takeover:
             again = True
             await self._pause(PAUSE)
         raise TakeoverError("this broker stops")
+
+    async def _follow(self, behind: BehindError, until: float) -> None:
+        """Read the change record; after that time nothing is taken over."""
+        followed = self._data.come_to(behind.position)
+        limit = self._clock.call_later(max(until - self._clock.monotonic(), 0), followed.cancel)
+        try:
+            await followed
+        except CancelledError:
+            raise TakeoverError(f"{behind}, after {FOLLOW_SECONDS:g} s") from behind
+        finally:
+            limit.cancel()
 
     async def _end_writers(self, seen: BrokerRow, refused: Trouble) -> None:
         """The target may stand still in the middle of a transaction.  Other brokers whose transactions end with its one do them again."""

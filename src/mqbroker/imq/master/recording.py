@@ -224,9 +224,10 @@ class Recording:
             for peer in self._peers.by_id.values():
                 peer.ask("change", self.place, wish_values(wish_of(change))).addErrback(self._not_told, peer)
             return
-        if change.action == "create" and isinstance(change.definition, QueueDefinition):
-            self.standing.made(change.definition.name, position)
         if position == self.standing.position + 1:
+            # Otherwise it was on record before, and its life begins elsewhere.
+            if change.action == "create" and isinstance(change.definition, QueueDefinition):
+                self.standing.made(change.definition.name, position)
             self.standing.note(position)
             if self.is_master:
                 self.tell_when_stored()

@@ -21,6 +21,8 @@ class Standing(Followed):
         self._store = store
         self._made: dict[str, int] = {}
         """Queues whose position is not noted yet."""
+        self._former_lives = self.former_lives(settings)
+        """Those that are kept in a former form."""
 
     def made(self, queue: str, position: int) -> None:
         """A queue was made, whose life begins at this position of the record; :meth:`keep` is to follow in the same turn."""
@@ -58,6 +60,9 @@ class Standing(Followed):
     def keep(self) -> None:
         made, self._made = self._made, {}
         batch = self._store.begin()
+        former, self._former_lives = self._former_lives, {}
+        for queue in former.keys() & self.lives.keys():
+            batch.put_setting(LIFE_KIND, queue, json.dumps(self.lives[queue]))
         if self.generation is not None:
             for queue, position in made.items():
                 self.lives[queue] = life = self.generation, position

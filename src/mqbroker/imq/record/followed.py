@@ -30,7 +30,13 @@ class Followed:
         self.master: str | None = kept.get("master")
         self.former: tuple[str, ...] = tuple(kept.get("former", ()))
         found = ((name, json.loads(text)) for (kind, name), text in settings.items() if kind == LIFE_KIND)
-        self.lives: dict[str, Life] = {name: (life[0], life[1]) for name, life in found}
+        self.lives: dict[str, Life] = self.former_lives(settings) | {name: (life[0], life[1]) for name, life in found}
+
+    @staticmethod
+    def former_lives(settings: Mapping[tuple[str, str], str]) -> dict[str, Life]:
+        """The lives of the latest queues, where the store has them in the form before that of :data:`LIFE_KIND`."""
+        kept: dict[str, Any] = json.loads(settings.get((KIND, "standing"), "{}"))
+        return {name: (life[0], life[1]) for name, life in kept.get("lives", {}).items()}
 
     def has(self, generation: str, position: int) -> bool:
         """Is everything done up to ``position`` of that record, or of one that has come from it?"""

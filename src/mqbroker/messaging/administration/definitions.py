@@ -75,11 +75,13 @@ class Definitions:
         self._make(change, lambda: self._administration.delete_address(name))
 
     def create_queue(self, configuration: QueueConfiguration, *, auto_create_address: bool | None = None) -> Queue:
-        """Make a queue.  Whether one that is there and that others have, too, is there still, the registrar has to say."""
+        """Make a queue.  Whether the same one, which others have, too, is there still, the registrar has to say."""
         existing = self._core.queues.get(configuration.name)
         if existing is not None and self._registrar.shares(existing.definition):
-            with suppress(MQError):
-                self._registrar.agree(Change("create", self._administration.wanted_queue(configuration)))
+            wanted = self._administration.wanted_queue(configuration)
+            if wanted == existing.definition:
+                with suppress(MQError):
+                    self._registrar.agree(Change("create", wanted))
         change = Change("create", self._administration.new_queue(configuration, auto_create_address))
         return self._make(change, lambda: self._administration.create_queue(configuration, auto_create_address=auto_create_address))
 

@@ -230,7 +230,7 @@ def _drop_bodies_lost(file_system: FileSystem, settings: StoreSettings, saved: S
 class _NoWriter:
     """The disk writer of a folder that is only read."""
 
-    idle = True
+    idle = False
 
     def submit(self, steps: Sequence[Step], done: Done) -> None:
         raise RuntimeError("this folder is only read")

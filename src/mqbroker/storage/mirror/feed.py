@@ -7,12 +7,16 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
+from twisted.logger import Logger
+
 from mqbroker.storage.disk.diskwriter import DiskWriter
 from mqbroker.storage.mirror.changes import Buffer
 from mqbroker.storage.mirror.copying import Copy
 from mqbroker.storage.mirror.mirrored import MirroredFileSystem
 from mqbroker.storage.mirror.outgoing import Outgoing
 from mqbroker.storage.tickets import Condition, Tickets
+
+log = Logger(namespace="mqbroker.storage")
 
 COPY_BEHIND_MAX = 4 * 1024 * 1024
 """Bytes that were copied and have no answer, beyond which nothing more is copied: what changes meanwhile is not to wait for long."""
@@ -151,7 +155,14 @@ class ReplicaFeed:
             self._go_on()
 
     def _flush(self) -> None:
-        """Send what was told."""
+        """Send what was told.  The journal may be about to hand a write over: a defect here costs the replica, not the store."""
+        try:
+            self._send_told()
+        except Exception as error:
+            log.failure("the replica cannot be sent what was written")
+            self._call(partial(self._give_up, f"it cannot be sent what was written: {error}"))
+
+    def _send_told(self) -> None:
         if self._stopped:
             return
         buffers = self._outgoing.take()

@@ -17,7 +17,7 @@ class EstateTests(SynchronousTestCase):
 
     def setUp(self) -> None:
         self.world = World()
-        self.own, self.other = followed("g", 9, sub=7), followed("g", 5)
+        self.own, self.other = followed("g", 9, sub=7), followed("g", 5, sub=3, other=4)
         self.found = Recovered()
 
     def here(self, name: str, address: str = "a") -> None:
@@ -39,21 +39,35 @@ class EstateTests(SynchronousTestCase):
         self.there(1, "sub")
         self.assertEqual(self.ended(), Ended({1}, set()))
 
+    def test_one_that_has_never_come_on_record_stays_with_its_address(self) -> None:
+        """A wish may have been refused, or the broker may have died before the answer."""
+        self.found.addresses.append(AddressRecord(1, "a", frozenset((MULTICAST,))))
+        self.there(2, "unrecorded")
+        self.assertEqual(self.ended(), Ended(set(), set()))
+
+    def test_one_that_was_put_on_record_later_is_the_same_one(self) -> None:
+        """Both brokers have it in their files, and the lost one has not heard that it is on record."""
+        self.other = followed("g", 5)
+        self.here("sub")
+        self.there(1, "sub")
+        self.assertEqual(self.ended(), Ended(set(), set()))
+
     def test_what_no_record_has_stays(self) -> None:
         self.there(1, "automatic", auto_created=True)
         self.there(2, "passing", auto_delete=True)
         self.assertEqual(self.ended(), Ended(set(), set()))
 
-    def test_an_address_that_was_deleted_takes_all_along(self) -> None:
-        self.found.addresses += [AddressRecord(1, "a", frozenset((ANYCAST,))), AddressRecord(2, "b", frozenset((ANYCAST,)), True)]
-        self.there(3, "automatic", auto_created=True)
-        self.there(4, "of-b", "b", auto_created=True)
-        self.assertEqual(self.ended(), Ended({3}, {"a"}))
+    def test_an_address_goes_with_the_last_of_its_queues(self) -> None:
+        self.found.addresses += [AddressRecord(number, name, frozenset((MULTICAST,))) for number, name in enumerate("abc", 1)]
+        self.there(4, "sub")
+        self.there(5, "other", "b")
+        self.there(6, "automatic", "b", auto_created=True)
+        self.assertEqual(self.ended(), Ended({4, 5}, {"a"}))
 
     def test_dead_letters_stay(self) -> None:
         self.world.messaging.core.settings.set("orders", {"dead_letter_address": "dead"})
-        self.here("orders", "orders")
-        self.found.addresses.append(AddressRecord(1, "dead", frozenset((ANYCAST,))))
+        self.other = followed("g", 5, dead=2)
+        self.found.addresses += [AddressRecord(1, "dead", frozenset((ANYCAST,))), AddressRecord(3, "orders", frozenset((ANYCAST,)))]
         self.there(2, "dead", "dead")
         self.assertEqual(self.ended(), Ended(set(), set()))
 
