@@ -164,7 +164,7 @@ class OutageTests(ReplicatedCase):
 
 
 class ExcludedTests(ReplicatedCase):
-    """As in Artemis's example hosted backups are announced at the place of their host, and each of the two is the only voter of the other."""
+    """As in Artemis's example hosted backups are announced at the place of their host.  Each of the two is the only voter of the other."""
 
     names = (A, B)
     voters = ()

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from twisted.internet.defer import Deferred, maybeDeferred, succeed
 
 if TYPE_CHECKING:
-    from twisted.python.failure import Failure
-
     from mqbroker.ha.one_copy import Answers
     from mqbroker.ha.proof.ports import Choice
     from mqbroker.server.server import Server
@@ -46,7 +44,7 @@ class ProcessVoters:
         handler, question = chosen
         answer: Deferred[bytes] = Deferred()
 
-        def answered(result: bytes | Failure) -> None:
+        def answered(result: Any) -> None:
             server.clock.call_later(0, answer.callback, result)
 
         def ask() -> None:
