@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from mqbroker.colocation import Colocation
     from mqbroker.config.model.database import DatabaseStoreConfiguration
     from mqbroker.ha.locks.proof import LockProof
+    from mqbroker.ha.replication.process_voters import ProcessVoters
     from mqbroker.messaging.messaging import Messaging
     from mqbroker.messaging.ports import Store
     from mqbroker.node.clustering import Clustering
@@ -63,7 +64,8 @@ class Broker:
     ``on_failure`` is told why the broker cannot go on: it serves nobody any more, and writes nothing.  ``on_stop_wanted`` is
     called when management asks for an orderly stop, by default :meth:`stop`; who runs the process may end that, too.  ``on_active`` is
     called whenever the broker has become active, ``on_restart_wanted`` when management wants the broker to read its files again; None =
-    that cannot be asked for.  Raises :class:`StartError` for a network check that cannot be made.
+    that cannot be asked for.  ``neighbours`` are the voters of this process, if another broker of it hosts this one.
+    Raises :class:`StartError` for a network check that cannot be made.
     """
 
     def __init__(
@@ -74,6 +76,7 @@ class Broker:
         on_stop_wanted: Callable[[], object] | None = None,
         on_active: Callable[[], object] = lambda: None,
         on_restart_wanted: Callable[[], object] | None = None,
+        neighbours: ProcessVoters | None = None,
     ) -> None:
         self.settings = settings
         self.configuration = settings.configuration
@@ -87,6 +90,7 @@ class Broker:
         self._watch: WatchThread | None = None
         self._memory_return: MemoryReturn | None = None
         self._network = self._network_watch()
+        self._neighbours = neighbours or self._process_voters()
         presence = ClusterPresence(self.configuration, settings.etc or settings.base, self._make_runtime, lambda: self.clustering)
         etc = settings.etc or settings.base
         outside = Surroundings(
@@ -101,6 +105,7 @@ class Broker:
             self._waiting_database(),
             BeatThread,
             lambda in_turn: ThreadedDiskWriter.of_reactor(reactor, in_turn),
+            self._neighbours,
         )
         self._activation = make_activation(self.configuration, outside)
         self._colocation = self._make_colocation()
@@ -179,10 +184,18 @@ class Broker:
         from mqbroker.colocation import Colocation
 
         def make_broker(settings: BrokerSettings, failed: Callable[[str], object], stop_wanted: Callable[[], object]) -> Broker:
-            return Broker(settings, self._reactor, failed, stop_wanted)
+            return Broker(settings, self._reactor, failed, stop_wanted, neighbours=self._neighbours)
 
         files = LocalFileSystem()
         return Colocation(self.settings, self.clock, files, self._make_runtime, self._defer_to_thread, make_broker, self.accept_in_process)
+
+    def _process_voters(self) -> ProcessVoters | None:
+        """Those of a process that may have more than one broker."""
+        if self.configuration.colocated is None:
+            return None
+        from mqbroker.ha.replication.process_voters import ProcessVoters
+
+        return ProcessVoters()
 
     def _network_watch(self) -> NetworkWatch | None:
         """Raises :class:`StartError`."""

@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from twisted.internet.defer import Deferred, maybeDeferred, succeed
+from twisted.internet.testing import MemoryReactorClock
 from twisted.logger import capturedLogs, formatEvent
 from twisted.trial.unittest import SynchronousTestCase
 
+from mqbroker.app import Broker
 from mqbroker.colocation import Colocation
 from mqbroker.config.instance.broker_settings import BrokerSettings
 from mqbroker.config.model.cluster import (
@@ -23,7 +25,7 @@ from mqbroker.config.model.cluster import (
     SharedStoreConfiguration,
 )
 from mqbroker.config.model.configuration import Configuration
-from mqbroker.ha.colocated.hosted_configuration import FOLDERS, Hosted, HostingError, hosted_name
+from mqbroker.ha.colocated.hosted_configuration import FOLDERS, Hosted, HostingError, hosted_configuration, hosted_name
 from mqbroker.ha.proof.copy_record import RECORD_FILE, CopyRecord, CopyState, OtherCopy
 from mqbroker.node.parts import StartError
 from mqbroker.process.localfs import LocalFileSystem
@@ -54,6 +56,20 @@ class PlayedBroker:
 
     def cut_short(self) -> None:
         self.cuts += 1
+
+
+class ProcessTests(SynchronousTestCase):
+    def test_the_brokers_of_a_process_know_each_other_as_voters(self) -> None:
+        configuration = Configuration(
+            connectors={"own": parse_transport_uri("tcp://127.0.0.1:1", "own")},
+            cluster_connections=[ClusterConnectionConfiguration("c", "own")],
+            replication=replace(COPIED, backup=False),
+            colocated=ColocatedConfiguration(COPIED, None),
+        )
+        host: Any = Broker(BrokerSettings(configuration, Path()), MemoryReactorClock())
+        hosted = BrokerSettings(hosted_configuration(configuration, Hosted(1, OTHER, None), None), Path())
+        guest = host._colocation._make_broker(hosted, host._store_failed, host.stop)
+        self.assertIs(guest._activation._neighbours, host._activation._neighbours)
 
 
 class ColocationTests(SynchronousTestCase):

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from mqbroker.config.model.configuration import Configuration
     from mqbroker.ha.locks.proof import LockProof
     from mqbroker.ha.replication.backup import ClusterSide
+    from mqbroker.ha.replication.process_voters import ProcessVoters
     from mqbroker.ha.shared_store.activation import PlaceFactory, Presence
     from mqbroker.ha.shared_store.lease import Beat
     from mqbroker.messaging.ports import Clock, Store
@@ -165,7 +166,8 @@ class Surroundings:
     another thread call on the loop.  ``network_answers`` asks the places of the network check whether one of them answers; None: there is
     no such check.  ``locks`` is the lock manager of the configuration; None: there is none.  ``database`` is the one that brokers share,
     with connections that wait no longer than a lease or a stamp may (None: there is none), ``make_beat`` makes the thread that renews
-    these, and ``make_writer`` one that does one thing after the other.
+    these, and ``make_writer`` one that does one thing after the other.  ``neighbours`` are the voters among the brokers of this process;
+    None: it has no other broker.
     """
 
     clock: Clock
@@ -179,6 +181,7 @@ class Surroundings:
     database: Database | None = None
     make_beat: Callable[[], Beat] | None = None
     make_writer: Callable[[Callable[..., object]], DiskWriter] | None = None
+    neighbours: ProcessVoters | None = None
 
 
 def make_activation(configuration: Configuration, outside: Surroundings) -> Activation:
@@ -202,6 +205,7 @@ def make_activation(configuration: Configuration, outside: Surroundings) -> Acti
             outside.call,
             outside.network_answers,
             outside.locks,
+            outside.neighbours,
         )
     if configuration.home_cluster is not None and configuration.home_cluster.enhanced is not None:
         from mqbroker.node.enhanced import enhanced_activation

@@ -47,6 +47,8 @@ class ColocatedCase(FollowingClients, ProcessesCase):
     """Brokers that only vote."""
     asking: Sequence[str] = (A, B, C, D)
     """Those that have a backup of their own."""
+    excludes_own = False
+    """Is a hosted backup announced at the place of its host?"""
     ready = "AMQ221031"
     """Written by a host whose backup may take over."""
     activating = "AMQ221050"
@@ -76,7 +78,7 @@ class ColocatedCase(FollowingClients, ProcessesCase):
     def policy(self, name: str) -> str:
         if name in self.voters:
             return "<primary-only/>"
-        excludes = "".join(f"<connector-ref>{other}</connector-ref>" for other in self.names if other != name)
+        excludes = "".join(f"<connector-ref>{other}</connector-ref>" for other in self.names if other != name or self.excludes_own)
         inside = (
             f"<request-backup>{str(name in self.asking).lower()}</request-backup>"
             f"<backup-request-retry-interval>300</backup-request-retry-interval>{self.colocated_of(name)}"

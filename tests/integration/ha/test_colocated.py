@@ -163,6 +163,24 @@ class OutageTests(ReplicatedCase):
         self.assertEqual([self.received(A), self.received(B)], [["one"], ["two"]])
 
 
+class ExcludedTests(ReplicatedCase):
+    """As in Artemis's example hosted backups are announced at the place of their host.  Each of the two is the only voter of the other."""
+
+    names = (A, B)
+    voters = ()
+    excludes_own = True
+    backup = "<retry-replication-wait>200</retry-replication-wait><scale-down/>"
+
+    def test_after_an_orderly_stop_of_one_the_other_one_has_the_messages_of_both(self) -> None:
+        """The host needs a vote of the backup that it hosts, which cannot scale down before."""
+        first, second = self.both()
+        self.send_to(A, *TEXTS)
+        self.send_to(B, "one", "two")
+        second.stop()
+        first.wait_for("2 messages of 1 queues")
+        self.assertCountEqual(self.received(A), [*TEXTS, "one", "two"])
+
+
 class ReplicatedScaleDownTests(ReplicatedCase, Lives):
     """The hosted backup stays after that: only it knows that everything has gone."""
 

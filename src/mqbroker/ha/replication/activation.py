@@ -24,6 +24,7 @@ from mqbroker.ha.replication.network import ProofNetwork
 from mqbroker.ha.replication.own_copy import OwnCopy
 from mqbroker.ha.replication.passive_side import PassiveSide
 from mqbroker.ha.replication.primary import ALREADY_REPLICATING, ReplicatedPrimary
+from mqbroker.ha.replication.process_voters import ProcessVoters
 from mqbroker.server.cluster_port import CopyFigures
 from mqbroker.storage.errors import StorageError
 from mqclient.errors import MalformedPacketError
@@ -80,6 +81,7 @@ class ReplicationActivation:
 
     ``open_side`` gives the ways to other brokers.  ``lock`` keeps changes of files together with what is told of them, and ``call`` lets
     another thread call on the loop.  ``network_answers`` and ``locks`` are those of :class:`mqbroker.ha.proof.seeking.Seeker`.
+    ``neighbours`` are the voters of this process; None: no other broker runs in it.
     """
 
     def __init__(
@@ -92,6 +94,7 @@ class ReplicationActivation:
         call: Callable[[Callable[[], object]], object],
         network_answers: Callable[[], Deferred[bool]] | None = None,
         locks: LockProof | None = None,
+        neighbours: ProcessVoters | None = None,
     ) -> None:
         self._policy = policy
         self._rules = ProofRules.of(policy)
@@ -101,10 +104,11 @@ class ReplicationActivation:
         self._lock = lock
         self._network_answers = network_answers
         self._locks = locks
+        self._neighbours = ProcessVoters() if neighbours is None else neighbours
         self._own = own = OwnCopy(clock)
         self._network: ProofNetwork
         self._candidate: Candidate | None = None
-        self._active = ActiveSide(policy, own, clock, call, self.answer, self._fail_back, self._meet, self.end_clients)
+        self._active = ActiveSide(policy, own, clock, call, self.answer, self._fail_back, self._meet, self.end_clients, self._neighbours)
         self._passive = PassiveSide(policy, own, clock, self.answer, self.refused, self._renamed)
         self._keeps_seeking = False
         """The present activation ends now, and the search for the proof does not."""
@@ -208,7 +212,7 @@ class ReplicationActivation:
         own = self._own
         keeper, side = own.keeper, own.side
         assert keeper is not None and side is not None
-        self._network = network = ProofNetwork(side, self._ask_over_link, self._connector_of_node)
+        self._network = network = ProofNetwork(side, self._ask_over_link, self._neighbours.ask, self._connector_of_node)
         shown = shown_to_java(side.own)
         own.seeker = Seeker(
             keeper,

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from mqbroker.config.model.cluster import ReplicationConfiguration
     from mqbroker.ha.proof.ports import Introduction
     from mqbroker.ha.replication.own_copy import OwnCopy
+    from mqbroker.ha.replication.process_voters import ProcessVoters
     from mqbroker.messaging.ports import Clock, Store
     from mqbroker.server.server import Server
     from mqbroker.storage.tickets import Tickets
@@ -39,7 +40,7 @@ log = Logger(namespace="mqbroker.ha")
 class ActiveSide:
     """``answer`` answers questions of the proof, and ``fail_back`` is called when the replica is to be active again.  ``meet`` asks
     another broker what it is as a voter, and fails when it does not answer.  ``call`` lets another thread call on the loop.
-    ``end_clients`` is called when a broker that stops can answer durable work no more.
+    ``end_clients`` is called when a broker that stops can answer durable work no more.  ``neighbours`` are the voters of this process.
     """
 
     def __init__(
@@ -52,6 +53,7 @@ class ActiveSide:
         fail_back: Callable[[], object],
         meet: Callable[[str], Deferred[Introduction]],
         end_clients: Callable[[], object],
+        neighbours: ProcessVoters,
     ) -> None:
         self.primary: ReplicatedPrimary | None = None
         """None while this broker is passive."""
@@ -69,6 +71,9 @@ class ActiveSide:
         self._fail_back = fail_back
         self._meet = meet
         self._end_clients = end_clients
+        self._neighbours = neighbours
+        self._vote_no_more: Callable[[], object] = lambda: None
+        """Ends the votes for the brokers of this process."""
         self._newcomers: Newcomers | None = None
         """Those that this activity has to ask; None before the first one."""
         self._said: Sequence[str] | None = None
@@ -80,7 +85,7 @@ class ActiveSide:
 
     def serve(self, server: Server, store: Store, kept: Mapping[tuple[str, str], str]) -> None:
         """The broker is active: take replicas, answer the other copies, and vote for other nodes."""
-        vote_for_others(server, store, kept, paired=True)
+        answers = vote_for_others(server, store, kept, paired=True)
         keeper, seeker, writer = self._own.keeper, self._own.seeker, self._own.writer
         assert keeper is not None and seeker is not None and writer is not None and server.cluster is not None
         connections = server.cluster.connections
@@ -105,6 +110,7 @@ class ActiveSide:
         )
         self.topology = connection.topology
         self.primary.start()
+        self._vote_no_more = self._neighbours.join(server, answers)
         server.cluster_channel.register_vote(MEETING, lambda connection, question: self._answer(MEETING, question))
         if self._policy.manager is not None:
             # Nobody else is asked.
@@ -184,5 +190,6 @@ class ActiveSide:
 
     def _stop_asking(self) -> None:
         self.voters = None
+        self._vote_no_more()
         if self._newcomers is not None:
             self._newcomers.stop()

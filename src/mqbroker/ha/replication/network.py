@@ -48,6 +48,7 @@ class ProofNetwork:
     """Asks over connections of their own, one for each question.
 
     ``over_link(connector, ...)`` asks over the connection of the pair, None when there is none to the copy with this note.
+    ``in_process`` asks a voter without a connection, None when it is not an active broker of this process.
     ``connector_of_node`` finds an active broker by its node id; one that it does not know, or that does not answer there, is looked for
     at the places of the cluster connection.
     """
@@ -56,10 +57,12 @@ class ProofNetwork:
         self,
         side: ClusterSide,
         over_link: Callable[[str, str, bytes], Deferred[bytes] | None],
+        in_process: Callable[[str, Choice], Deferred[bytes] | None],
         connector_of_node: Callable[[str], TransportConfiguration | None],
     ) -> None:
         self._side = side
         self._over_link = over_link
+        self._in_process = in_process
         self._connector_of_node = connector_of_node
         self._found = Topology()
         """The members of the cluster, as the last search has found them."""
@@ -77,6 +80,9 @@ class ProofNetwork:
         return CopyQuestion(self._side.runtime, place, self._over_link(connector, handler, question), dial).answer
 
     def ask_voter(self, node_id: str, choose: Choice) -> Deferred[bytes]:
+        answer = self._in_process(node_id, choose)
+        if answer is not None:
+            return answer
         found = self._found.get(node_id)
         place = self._connector_of_node(node_id) if found is None else found.primary
         if place is None:

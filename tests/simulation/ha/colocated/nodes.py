@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,8 @@ from twisted.internet.defer import Deferred, maybeDeferred
 from mqbroker.colocation import Colocation
 from mqbroker.config.instance.broker_settings import BrokerSettings
 from mqbroker.config.model.configuration import Configuration
+from mqbroker.ha.replication.process_voters import ProcessVoters
+from mqbroker.node.activation import Surroundings
 from mqbroker.node.parts import StartError
 from mqbroker.storage.files.filestore import FileStore
 from tests.simulation.cluster.fabric import NodeNetwork
@@ -33,6 +36,8 @@ class HostNode(HaNode):
 
     group: Side  # type: ignore[assignment]
     colocation: Colocation
+    neighbours: ProcessVoters
+    """Those of the present process."""
 
     def __init__(self, group: Side, number: int, ledger: Ledger, store_class: type[FileStore]) -> None:
         super().__init__(group, number, ledger, store_class)  # type: ignore[arg-type]
@@ -50,10 +55,14 @@ class HostNode(HaNode):
     def companions(self) -> list[HaNode]:
         return [guest for guest in self.guests if guest.running]
 
+    def surroundings(self, process: Process, network_answers: Callable[[], Deferred[bool]] | None) -> Surroundings:
+        return replace(super().surroundings(process, network_answers), neighbours=self.neighbours)
+
     # --- life
 
     def _start(self) -> None:
         process = self.process
+        self.neighbours = ProcessVoters()
         self.colocation = Colocation(
             BrokerSettings(self.configuration(), Path("/")),
             process,
@@ -150,6 +159,9 @@ class HostedNode(HaNode):
     def configuration(self) -> Configuration:
         assert self.broker is not None
         return self.broker.settings.configuration
+
+    def surroundings(self, process: Process, network_answers: Callable[[], Deferred[bool]] | None) -> Surroundings:
+        return replace(super().surroundings(process, network_answers), neighbours=self.host.neighbours)
 
     # --- life
 

@@ -28,6 +28,7 @@ from mqbroker.ha.locks.coordination import coordinated_name
 from mqbroker.ha.locks.proof import LockProof
 from mqbroker.ha.proof.copy_record import CopyRecord, read_record
 from mqbroker.ha.replication.kept_voters import kept_voters
+from mqbroker.ha.replication.process_voters import ProcessVoters
 from mqbroker.messaging.administration.disk_guard import DiskSpace
 from mqbroker.node.activation import Surroundings, make_activation
 from mqbroker.node.life import BrokerLife
@@ -44,6 +45,7 @@ from tests.support.disk import SimulatedDisk
 from tests.support.diskwriter import WriterInTurns
 from tests.support.locks import LockService, LockWorker, MemoryLockManager
 from tests.support.parts import make_parts
+from tests.unit.cluster import bridge_support
 from tests.unit.cluster.bridge_support import MemoryLink, MemoryRuntime
 from tests.unit.mqclient.core.discovery.support import GROUP, Ether, EtherLink
 from tests.unit.server.support import Peer, Session
@@ -57,6 +59,8 @@ class Network:
     def __init__(self, clock: FakeClock) -> None:
         self.clock = clock
         self.listening: dict[str, Any] = {}
+        self.inside: dict[str, str] = {}
+        """Ports that lead to others, as ``vm://`` leads to a broker of the process."""
         self.links: list[MemoryLink] = []
         self.ether = Ether()
         self.started: list[Node] = []
@@ -123,6 +127,9 @@ class Runtime(MemoryRuntime):
 
     def connect(self, connector: Any, handler: Any, timeout: float) -> Any:
         port = str(dict(connector.parameters)["port"])
+        if port in self._network.inside:
+            port = self._network.inside[port]
+            connector = bridge_support.connector(int(port))
         server = self._network.listening.get(port)
         self.targets = {} if server is None or self._network.cut else {port: SimpleNamespace(server=server)}  # type: ignore[dict-item]
         before = len(self.links)
@@ -205,7 +212,7 @@ class Node:
     def configuration(self) -> Configuration:
         if not self.others:
             return self._discovering()
-        ports = {"own": self.port, **self.others}
+        ports = {"own": self.announced or self.port, **self.others}
         connectors = {name: parse_transport_uri(f"tcp://broker:{port}", name) for name, port in ports.items()}
         connection = ClusterConnectionConfiguration("c", "own", static_connectors=tuple(self.others), retry_interval=100, call_timeout=5000)
         return Configuration(
@@ -233,6 +240,9 @@ class Node:
             addresses=[],
         )
 
+    announced = ""
+    """The port of its connector; empty: its own one."""
+
     lock_service: LockService | None = None
     """The lock manager of the next start."""
     lock_manager: MemoryLockManager
@@ -249,6 +259,8 @@ class Node:
 
     network_watch: Any = None
     """The network check of the next start."""
+    neighbours: ProcessVoters | None = None
+    """The voters of the process of the next start."""
 
     def start(self) -> Node:
         configuration = self.configuration()
@@ -265,6 +277,7 @@ class Node:
             lambda function: process.call_later(0, function),
             self.network_watch and self.network_watch.look,
             self._locks(),
+            neighbours=self.neighbours,
         )
         self.activation: Any = make_activation(configuration, outside)
         parts = make_parts(

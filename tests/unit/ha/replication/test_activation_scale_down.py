@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from mqbroker.config.model.cluster import ReplicationConfiguration, ScaleDownConfiguration
+from mqbroker.ha.replication.process_voters import ProcessVoters
 from mqclient.wire import packets as wire
 from mqclient.wire.message import KEY_DUPLICATE_ID
 from mqclient.wire.primitives import Xid
@@ -154,3 +156,55 @@ class TakeoverTests(ScaleDownCase):
         done = replica.stop()
         self.run_until(lambda: bool(done.called))
         self.assertEqual((replica.state, "q" in target.queues()), ("stopped", False))
+
+
+class NeighbourTests(PairCase):
+    """Two processes host the backups of each other, which are announced at the place of their host (``excludes``), and scale down to it."""
+
+    def process(self, number: int, other: int) -> tuple[Node, Node]:
+        """A host, and the backup of the other host; the way inside leads to the host."""
+        inside, back = number + 20, ReplicationConfiguration(True, retry_replication_wait=200)
+        self.network.inside[str(inside)] = str(number)
+        host = self.node(f"host{number}", number, other, policy=ReplicationConfiguration(False, retry_replication_wait=200))
+        away = ScaleDownConfiguration(connectors=(f"to{inside}",), commit_interval=1)
+        guest = self.node(f"guest{number}", number + 10, other, number, inside, policy=back, scale_down=away)
+        guest.announced = host.port
+        host.neighbours = guest.neighbours = ProcessVoters()
+        return host, guest
+
+    def both(self) -> tuple[tuple[Node, Node], tuple[Node, Node]]:
+        """Each backup is in sync, each host has three messages, and is the only voter of the other one."""
+        first, second = processes = self.process(1, 2), self.process(2, 1)
+        for host, _ in processes:
+            host.start()
+        self.run_until(lambda: first[0].state == second[0].state == "active")
+        for (host, _), (_, guest) in ((first, second), (second, first)):
+            guest.policy = replace(guest.policy, node_id=host.record_node)
+            guest.start()
+        for host, other in ((first[0], second[0]), (second[0], first[0])):
+            self.run_until(lambda host=host: host.replica_state == "in sync")
+            self.run_until(lambda host=host, other=other: host.activation._voters() == (other.record_node,))
+            session = host.client()
+            session.send(created("q"))
+            for _ in range(3):
+                session.publish(reply=True)
+        self.run_for(1)
+        return first, second
+
+    def test_after_an_orderly_stop_of_one_process_the_other_one_has_the_messages_of_both(self) -> None:
+        (host, guest), (stopped, stopped_guest) = self.both()
+        stopped_guest.stop().addCallback(lambda _: stopped.stop())
+        self.run_until(lambda: str(guest.life.ready()).startswith("the broker is passive (backup, has given everything away"), 20)
+        self.assertEqual((host.state, host.activations, host.messages()), ("active", 1, 6))
+
+    def test_neither_goes_on_when_a_process_is_lost_with_replica_and_voter(self) -> None:
+        """The lost process could as well be cut off, and be about to go on with both nodes."""
+        (host, guest), lost = self.both()
+        for each in lost:
+            each.kill()
+        self.run_for(60)
+        self.assertEqual((host.state, guest.state, guest.activations), ("passive", "passive", 0))
+        for each in lost:
+            each.start()
+        self.run_until(lambda: host.state == "active" and lost[0].state == "active")
+        self.assertEqual((host.messages(), lost[0].messages()), (3, 3))

@@ -8,8 +8,10 @@ from twisted.logger import capturedLogs, formatEvent
 
 from mqbroker.cluster.membership.votes import FAILOVER_VOTE
 from mqbroker.config.model.cluster import ReplicationConfiguration, ScaleDownConfiguration
+from mqbroker.ha.proof.seeking import LAPSE_SECONDS
 from mqbroker.ha.proof.vote_codec import INTRODUCTION
 from mqbroker.ha.replication.active_side import WARN_SECONDS
+from mqbroker.ha.replication.process_voters import ProcessVoters
 from tests.unit.ha.replication.support import Node, PairCase
 
 
@@ -31,6 +33,52 @@ class HoldBackTests(PairCase):
             primary.stop()
 
         self.assertTrue(self.passive_after(isolated))
+
+
+class NeighbourTests(PairCase):
+    """The only voter of a pair runs in the process of its primary, and nobody is at its place."""
+
+    def pair_beside_its_voter(self) -> tuple[Node, Node, Node]:
+        neighbours = ProcessVoters()
+        voter = self.node("voter", 3, 1, 2, policy=ReplicationConfiguration(False))
+        primary = self.node("primary", 1, 2, 3, policy=ReplicationConfiguration(False))
+        backup = self.node("backup", 2, 1, 3, policy=ReplicationConfiguration(True, retry_replication_wait=200))
+        voter.neighbours = primary.neighbours = neighbours
+        for each in (voter, primary, backup):
+            each.start()
+        self.run_until(lambda: primary.activation._voters() == (voter.record_node,) and primary.replica_state == "in sync")
+        self.run_for(1)
+        del self.network.listening[voter.port]
+        return voter, primary, backup
+
+    def test_a_broker_goes_on_with_the_vote_of_one_in_its_process(self) -> None:
+        _, primary, backup = self.pair_beside_its_voter()
+        backup.kill()
+        self.run_until(lambda: primary.record.sequence == 2, LAPSE_SECONDS)
+        self.run_for(LAPSE_SECONDS)
+        self.assertEqual((primary.state, primary.activations, primary.activation._own.seeker.state), ("active", 1, "proven"))
+
+    def test_a_neighbour_that_has_lost_its_own_replica_votes_after_it_has_the_proof(self) -> None:
+        """Two that need the vote of each other wait: either may be active elsewhere by now."""
+        voter, primary, backup = self.pair_beside_its_voter()
+        replica = self.node("replica", 4, 3, 1, policy=ReplicationConfiguration(True, retry_replication_wait=200))
+        self.network.listening[voter.port] = voter.life.active.server
+        replica.start()
+        self.run_until(lambda: voter.replica_state == "in sync" and primary.record_node in voter.activation._voters())
+        self.run_for(1)
+        del self.network.listening[voter.port]
+        replica.kill()
+        backup.kill()
+        self.run_for(30)
+        self.assertEqual([each.state for each in (voter, primary)], ["passive", "passive"])
+        self.assertEqual([each.record.sequence for each in (voter, primary)], [1, 1])
+
+    def test_a_neighbour_that_stops_votes_no_more(self) -> None:
+        voter, primary, backup = self.pair_beside_its_voter()
+        voter.activation.leave()
+        backup.kill()
+        self.run_for(LAPSE_SECONDS + 1)
+        self.assertEqual((primary.state, primary.record.sequence), ("passive", 1))
 
 
 class VotersTests(PairCase):

@@ -13,8 +13,10 @@ from mqbroker.config.model.configuration import Configuration
 from mqbroker.ha.proof.java_voters import JavaVotes
 from mqbroker.ha.proof.meeting import MEETING, Standing
 from mqbroker.ha.proof.ports import Introduction, RefusedError, SilentError, UnreachableError
+from mqbroker.ha.proof.vote_codec import INTRODUCTION, encode_introduction
 from mqbroker.ha.replication.connectors import connector_text
 from mqbroker.ha.replication.network import ProofNetwork
+from mqbroker.ha.replication.process_voters import ProcessVoters
 from mqbroker.node.presence import open_side
 from mqbroker.server.transport.waiting import WaitingServer
 from mqclient.errors import NotConnectedError
@@ -31,9 +33,14 @@ class NetworkTests(PairCase):
         runtime = Runtime(self.network, ProcessClock(self.clock))
         self.side = open_side(self.primary.configuration(), None, Path(), runtime)
         self.known: TransportConfiguration | None = connector(1)
+        self.voters = ProcessVoters()
+
+    def proof_network(self, over_link: Deferred[bytes] | None = None, side: Any = None) -> ProofNetwork:
+        side = side or self.side
+        return ProofNetwork(side, lambda connector, handler, question: over_link, self.voters.ask, lambda node_id: self.known)
 
     def ask(self, connector_text: str | None = None, over_link: Deferred[bytes] | None = None) -> Deferred[bytes]:
-        network: Any = ProofNetwork(self.side, lambda connector, handler, question: over_link, lambda node_id: self.known)
+        network: Any = self.proof_network(over_link)
         question = self.primary.activation._own.seeker.standing.encode()
         if connector_text is None:
             answer = network.ask_voter("node", lambda java: (MEETING, question))
@@ -52,7 +59,7 @@ class NetworkTests(PairCase):
     def test_a_voter_says_of_which_kind_it_is_before_it_is_asked(self) -> None:
         votes: list[str] = []
         kinds: list[bool] = []
-        network: Any = ProofNetwork(self.side, lambda connector, handler, question: None, lambda node_id: self.known)
+        network: Any = self.proof_network()
         self.assertEqual(self.met(network), Introduction(java=False, votes=True, paired=True))
         self.primary.speak_java(votes)
         answer = network.ask_voter("node", lambda java: kinds.append(java) or (FAILOVER_VOTE, JavaVotes("node", "").question(False)))
@@ -63,19 +70,28 @@ class NetworkTests(PairCase):
         self.run_for(1)
         self.assertEqual([link for link in self.network.links if link.open], [])
 
+    def test_a_voter_of_the_own_process_is_asked_without_a_connection(self) -> None:
+        """Whatever the cluster says of its place."""
+        self.known = connector(9)
+        active = self.primary.life.active.server
+        self.voters.join(active, {INTRODUCTION: lambda question: encode_introduction(active.node_id, True, True)})
+        network = self.proof_network()
+        self.assertEqual(self.met(network), Introduction(java=False, votes=True, paired=True))
+        self.assertEqual(self.side.runtime.tried, [])  # type: ignore[attr-defined]
+
     def met(self, network: Any) -> Introduction:
         met = network.meet(self.primary.record_node)
         self.run_for(0.1)
         return self.successResultOf(met)  # type: ignore[no-any-return]
 
     def test_who_answers_for_another_node_is_not_that_voter(self) -> None:
-        met = ProofNetwork(self.side, lambda connector, handler, question: None, lambda node_id: self.known).meet("another")
+        met = self.proof_network().meet("another")
         self.run_for(0.1)
         self.assertIn("answers for another", self.failureResultOf(met).getErrorMessage())
 
     def test_a_voter_that_does_not_say_of_which_kind_it_is_is_waited_for_a_little(self) -> None:
         self.primary.stand_still()
-        met = ProofNetwork(self.side, lambda connector, handler, question: None, lambda node_id: self.known).meet("node")
+        met = self.proof_network().meet("node")
         self.run_for(1.9)
         self.assertNoResult(met)
         self.run_for(0.2)
@@ -166,7 +182,8 @@ class NetworkTests(PairCase):
         self.tries = runtime = Runtime(self.network, ProcessClock(self.clock))
         side = open_side(self.node("asker", 9, 8, 1).configuration(), None, Path(), runtime)
         self.addCleanup(side.close)
-        return ProofNetwork(side, lambda connector, handler, question: None, lambda node_id: None if known is None else connector(known))
+        self.known = None if known is None else connector(known)
+        return self.proof_network(side=side)
 
     def test_a_voter_that_is_not_known_where_it_is_is_looked_for(self) -> None:
         node_id = self.primary.record_node
@@ -194,7 +211,7 @@ class NetworkTests(PairCase):
 
     def test_a_question_that_is_taken_back_leaves_nothing(self) -> None:
         self.network.cut = False
-        network = ProofNetwork(self.side, lambda connector, handler, question: None, lambda node_id: None)
+        network = self.proof_network()
         answer = network.ask_copy(connector_text(connector(1)), "nobody knows this", b"")
         self.run_for(1)
         self.assertNoResult(answer)
