@@ -49,10 +49,7 @@ LINES = (
     Line("the same, CPU of the consumer's broker, µs per message", REMOTE, "target_us", 1),
     Line("the same, p99 from sending to receiving, ms", REMOTE, "p99_ms", 1),
     Line("durable 1 KiB, consumer at the same broker, each answer waited for, msg/s", LOCAL_WAITING, "per_second"),
-    Line("the same, CPU of the broker, µs per message", LOCAL_WAITING, "source_us", 1),
     Line("durable 1 KiB, consumer at the other broker, each answer waited for, msg/s", REMOTE_WAITING, "per_second"),
-    Line("the same, CPU of the producer's broker, µs per message", REMOTE_WAITING, "source_us", 1),
-    Line("the same, CPU of the consumer's broker, µs per message", REMOTE_WAITING, "target_us", 1),
 )
 
 

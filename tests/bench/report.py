@@ -175,25 +175,24 @@ def render(results: Results, pictures: Sequence[str] = ()) -> str:
     runs, settings = results.runs, results.settings
     parts = [
         [f"Machine: {results.machine}. Command: `{results.command}`."],
-        [
+    ]
+    if settings["rounds"]:
+        parts[0].append(
             f"Median [least–greatest] of {settings['rounds']} interleaved rounds of {settings['seconds']} s, "
             f"each after {settings['warm_load']} s of the same load; the brokers had {settings['warm_broker']} s of load before."
-        ]
-        if settings["rounds"]
-        else [],
-    ]
+        )
     if present(runs):
         parts.append(["### mqbroker divided by Artemis"])
         parts.append(target_table(runs))
-        parts += [[f"![{picture}]({picture})"] for picture in pictures]
+        parts.append([f"![{picture}]({picture})" for picture in pictures])
     parts.append(["### Start, memory, a million messages"] if amount_table(runs) else [])
     parts.append(amount_table(runs))
     parts.append(ten_million_lines(runs))
     for title, note, table in SECTIONS:
         lines = table(runs)
-        parts += [[f"### {title}"], [note], lines] if lines else []
+        parts += [[f"### {title}", note], lines] if lines else []
     errors = error_lines(runs)
-    parts.append([f"### Failed runs ({len(errors)})", "", *errors] if errors else [])
+    parts.append([f"### Failed runs ({len(errors)})", *errors] if errors else [])
     return "\n\n".join("\n".join(part) for part in parts if part)
 
 

@@ -10,17 +10,26 @@ from collections.abc import Sequence
 from contextlib import suppress
 from ipaddress import ip_address
 
+from mqbroker.config.imq.files import GIVEN_PROPERTIES
+
 REASON_SIZE = 300
 """Bytes of the error output that are looked at."""
 
 
 def ping(words: Sequence[str], seconds: float) -> None:
-    """Run a command without a shell; for a thread.  Returns when it has ended with status 0.
+    """Run a command without a shell, and without the secrets in the environment; for a thread.  Returns when it has ended with status 0.
 
     Raises OSError with the reason otherwise; after ``seconds`` it is killed, with all that it has started.
     """
+    environment = {name: value for name, value in os.environ.items() if name != GIVEN_PROPERTIES}
     process = subprocess.Popen(
-        words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True, close_fds=True
+        words,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        env=environment,
+        start_new_session=True,
+        close_fds=True,
     )
     assert process.stderr is not None
     with process.stderr as errors:

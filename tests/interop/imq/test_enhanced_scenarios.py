@@ -9,7 +9,7 @@ import pytest
 from tests.interop.imq.clusters import HomeBrokers
 from tests.interop.imq.conftest import home_brokers
 from tests.interop.imq.models import enhanced
-from tests.interop.imq.scenarios import ENHANCED, SCENARIOS, play
+from tests.interop.imq.scenarios import ENHANCED, MASTER, PEERS, SCENARIOS, play
 from tests.interop.puppet import Puppet
 from tests.support.postgresql import PostgresqlServer
 
@@ -20,6 +20,10 @@ def cluster(server: PostgresqlServer, tmp_path_factory: pytest.TempPathFactory) 
         yield made
 
 
-@pytest.mark.parametrize("name", SCENARIOS[ENHANCED])
+OF_OTHER_KINDS = SCENARIOS[MASTER].keys() | SCENARIOS[PEERS].keys()
+"""These are played there by pytest, and here by the command."""
+
+
+@pytest.mark.parametrize("name", [each for each in SCENARIOS[ENHANCED] if each not in OF_OTHER_KINDS])
 def test_enhanced(name: str, cluster: HomeBrokers, client: Puppet) -> None:
     assert play(SCENARIOS[ENHANCED][name], cluster, client).reason is None

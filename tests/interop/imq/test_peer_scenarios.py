@@ -9,7 +9,7 @@ import pytest
 from tests.interop.imq.clusters import HomeBrokers
 from tests.interop.imq.conftest import home_brokers
 from tests.interop.imq.models import peers
-from tests.interop.imq.scenarios import PEERS, SCENARIOS, play
+from tests.interop.imq.scenarios import MASTER, PEERS, SCENARIOS, play
 from tests.interop.puppet import Puppet
 from tests.support.postgresql import PostgresqlServer
 
@@ -20,6 +20,6 @@ def cluster(server: PostgresqlServer, tmp_path_factory: pytest.TempPathFactory) 
         yield made
 
 
-@pytest.mark.parametrize("name", SCENARIOS[PEERS])
+@pytest.mark.parametrize("name", [each for each in SCENARIOS[PEERS] if each not in SCENARIOS[MASTER]])
 def test_peers(name: str, cluster: HomeBrokers, client: Puppet) -> None:
     assert play(SCENARIOS[PEERS][name], cluster, client).reason is None

@@ -40,6 +40,9 @@ FAILED = 0
 ALREADY_REPLICATING = 2
 """The answer to a replica that may try another primary."""
 
+PREFERENCE_PAUSE = 60.0
+"""Seconds for which no replica is given up for a primary that is back, after one has left before it had all data."""
+
 HAND_OVER_SECONDS = 5.0
 """How long an orderly stop waits until the replica has everything."""
 
@@ -85,6 +88,8 @@ class ReplicatedPrimary:
         """The present one; also one that was given up, as long as its word may be the proof."""
         self._next: Replica | None = None
         """The primary that is back: it gets the place of the present replica, which was given up for it."""
+        self._preferred_from = 0.0
+        """Until then no replica is given up for a primary: one has left before it had all data."""
         self._policy = policy
         self._server = server
         self._clock: Clock = server.clock
@@ -152,7 +157,9 @@ class ReplicatedPrimary:
     def _is_preferred(self, packet: BackupRegistration) -> bool:
         """Is it the primary that is back, and the present replica another copy?"""
         comes_back = packet.wants_failback and self._gives_way and self._next is None
-        return comes_back and self.replica is not None and not self.replica.wants_failback
+        # Without the question for a proof a replica that is given up could take over.
+        may_give_up = self._policy.vote_on_replication_failure is not False and self._clock.monotonic() >= self._preferred_from
+        return comes_back and may_give_up and self.replica is not None and not self.replica.wants_failback
 
     @property
     def _gives_way(self) -> bool:
@@ -190,6 +197,8 @@ class ReplicatedPrimary:
             self._clock.call_later(0, self._failback)
 
     def left(self, replica: Replica, proof_needed: bool) -> None:
+        if replica.wants_failback and not proof_needed:
+            self._preferred_from = self._clock.monotonic() + PREFERENCE_PAUSE
         if replica is self._next:
             self._next = None
             return

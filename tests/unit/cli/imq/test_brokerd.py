@@ -80,7 +80,7 @@ class BrokerdTests(SynchronousTestCase):
         self.assertEqual(self.hidden, {"imq.portmapper.port": "7701"})
         self.typed = "imq.keystore.password=\\u00zz"
         wrong = self.brokerd("-read-stdin")
-        self.assertEqual((wrong.status, "-read-stdin: " in wrong.err), (2, True))
+        self.assertEqual((wrong.status, "-read-stdin: " in wrong.err), (1, True))
 
     def test_a_store_is_reset_with_the_properties_of_standard_input(self) -> None:
         self.brokerd()

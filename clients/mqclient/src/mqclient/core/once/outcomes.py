@@ -76,7 +76,11 @@ class _Claims:
         self._complained = False
 
     async def claim(self, ids: Sequence[str]) -> bool | None:
-        """See :data:`mqclient.core.once.lookup.Claim`.  A claim that the broker refuses for another reason is made again."""
+        """See :data:`mqclient.core.once.lookup.Claim`.  A claim that the broker refuses for another reason is made again.
+
+        A broker may have stored a claim that it refused: that ids of a repeated one are known does not say who has brought them.
+        """
+        refused = False
         while True:
             try:
                 await self._outcomes.prepare()
@@ -91,11 +95,12 @@ class _Claims:
                 await call.future
                 return True
             except DuplicateIdRejectedError:
-                return False
+                return None if refused else False
             except MQError as error:
                 await self._settle()
                 if not call.sent or isinstance(error, UNANSWERED):
                     return None
+                refused = True
                 await self._wait(error)
 
     async def close(self) -> None:
