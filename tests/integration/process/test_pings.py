@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import socket
 import tempfile
@@ -10,12 +11,17 @@ from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from mqbroker.config.imq.files import GIVEN_PROPERTIES
 from mqbroker.process.pings import is_own_address, ping
 
 
 class PingTests(SynchronousTestCase):
     def test_status_0_is_an_answer(self) -> None:
         ping(["true"], 10)
+
+    def test_a_program_sees_no_secrets(self) -> None:
+        self.patch(os, "environ", os.environ | {GIVEN_PROPERTIES: "{}"})
+        ping(["sh", "-c", f'test -z "${GIVEN_PROPERTIES}" && test -n "$PATH"'], 10)
 
     def test_any_other_status_is_none_and_the_reason_is_told(self) -> None:
         error = self.assertRaises(OSError, ping, ["sh", "-c", "echo unreachable >&2; echo more >&2; exit 2"], 10)

@@ -123,6 +123,19 @@ class ReturningPrimaryTests(PairCase):
         self.run_until(lambda: backup.replica_state == "in sync")
         self.assertFalse(backup.activation.primary.replica.wants_failback)
 
+    def test_after_one_that_has_left_without_the_data_a_replica_stays_for_a_while(self) -> None:
+        backup = self.taken_over(allow_failback=True)
+        self.registered(backup, True).lose()
+        self.run_until(lambda: backup.replica_state == "in sync")
+        again = self.registered(backup, True)
+        self.assertEqual(again.take(CLUSTER_CHANNEL), [wire.BackupRegistrationFailed(2)])
+        self.run_for(60)
+        self.assertEqual(self.registered(backup, True).take(CLUSTER_CHANNEL), [])
+
+    def test_without_the_question_for_a_proof_no_replica_is_given_up(self) -> None:
+        backup = self.taken_over(allow_failback=True, vote_on_replication_failure=False)
+        self.assertEqual(self.registered(backup, True).take(CLUSTER_CHANNEL), [wire.BackupRegistrationFailed(2)])
+
     def test_one_at_a_time(self) -> None:
         backup = self.taken_over(allow_failback=True)
         first, second = self.registered(backup, True), self.registered(backup, True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.imq.enhanced.takeover import TakeoverError
+from mqbroker.imq.enhanced.takeover import FOLLOW_SECONDS, TakeoverError
 from mqbroker.storage.shared.brokers import State
 from mqbroker.storage.sql.database import DatabaseError
 from mqbroker.storage.sql.schema import table
@@ -102,6 +102,15 @@ class TakeoverTests(SynchronousTestCase):
         self.cluster.settle()
         self.failureResultOf(taken, TakeoverError)
         self.assertEqual(self.state(self.one), (State.OPERATING, ""))
+
+    def test_a_record_that_is_not_read_in_time_leaves_the_member(self) -> None:
+        taken = self.behind()
+        self.two.active.data.coming[0].callback(None)
+        self.cluster.pass_time(FOLLOW_SECONDS - 5)
+        self.assertEqual(self.state(self.one), (State.FAILOVER_PENDING, "b2"))
+        self.cluster.pass_time(5)
+        self.assertIn("7", str(self.failureResultOf(taken, TakeoverError).value))
+        self.assertEqual(self.state(self.one)[1], "")
 
     def test_an_error_before_the_switch_restores_the_row(self) -> None:
         self.two.database.fail_next = DatabaseError("no")

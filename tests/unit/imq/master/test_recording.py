@@ -148,6 +148,15 @@ class RunningTests(SynchronousTestCase):
         self.assertEqual(self.net.requests["append"], 2, "one for both, and one whether it is there still")
         self.all_have("q")
 
+    def test_one_that_is_there_and_wanted_otherwise_is_not_asked_for(self) -> None:
+        self.two.session().send(create("q"))
+        self.net.settle()
+        session = self.two.session()
+        session.send(create("q", filter_string="this is no filter"))
+        self.net.settle()
+        self.assertEqual([each.NAME for each in session.take()], ["EXCEPTION"])
+        self.assertEqual(self.net.requests["append"], 1)
+
     def test_who_goes_before_the_answer_leaves_the_change_on_record(self) -> None:
         session = self.two.session()
         session.send(create("q"))

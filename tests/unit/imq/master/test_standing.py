@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.imq.master.standing import Mastership, Standing
+from mqbroker.imq.record.followed import KIND
 from tests.unit.imq.net import ONE, TWO, KeptStore
 
 
@@ -35,6 +38,16 @@ class StandingTests(SynchronousTestCase):
         self.assertEqual(Standing(store, store.settings).lives, {"q": ("g", 3), "t": ("g", 5)})
         standing.forget()
         self.assertEqual(Standing(store, store.settings).lives, {})
+
+    def test_positions_that_an_earlier_state_has_kept_stay(self) -> None:
+        store = KeptStore("node")
+        store.settings[KIND, "standing"] = json.dumps({"generation": "g", "position": 4, "lives": {"q": ["g", 3], "r": ["f", 2]}})
+        standing = Standing(store, store.settings)
+        standing.ended("r")
+        standing.made("s", 5)
+        standing.note(5)
+        self.assertEqual(Standing(store, store.settings).lives, {"q": ("g", 3), "s": ("g", 5)})
+        self.assertNotIn("lives", json.loads(store.settings[KIND, "standing"]))
 
     def test_it_has_everything_of_the_records_before(self) -> None:
         standing = Standing(KeptStore("node"), {})

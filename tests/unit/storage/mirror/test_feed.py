@@ -123,6 +123,15 @@ class FeedTests(TestCase):
         self.settle()
         self.assertEqual((self.events, self.told), ([str(ticket)], told + 2))
 
+    def test_one_that_cannot_be_sent_to_costs_no_write(self) -> None:
+        self.copied()
+        with mock.patch.object(self.feed, "_send", side_effect=RuntimeError("defect")), mock.patch.object(feed.log, "failure") as told:
+            self.commit()
+            self.settle()
+        self.assertTrue(told.called)
+        self.assertEqual([each for each in self.events if "defect" in each], ["it cannot be sent what was written: defect"])
+        self.assertEqual(self.store.own.reached, self.store.ticket())
+
     def test_a_write_is_not_sent_before_what_the_disk_writer_has_yet_to_do(self) -> None:
         self.copied()
         self.pair.active.writer.submit([lambda: self.pair.mirrored.open("/data/journal/a").close()], lambda error: None)

@@ -409,6 +409,25 @@ class SendingTests(CommitTestCase):
             self.tearDown()
         self.start()
 
+    def test_a_claim_that_was_stored_although_it_was_refused_is_not_taken_for_the_commit(self) -> None:
+        self.start()
+        self.sends(b"one")
+        self.broker.lost_requests.append(Commit)
+        commits = self.broker._commit
+        claims: list[Any] = []
+
+        def refuse_the_first(session: Any, packet: Any) -> Any:
+            answer = commits(session, packet)
+            claims.append(packet)
+            return ExceptionResponse(0, "the disk has failed", packet.correlation_id) if len(claims) == 1 else answer
+
+        self.broker._commit = refuse_the_first  # type: ignore[method-assign]
+        commit = self.session.commit()
+        self.world.advance(10)
+        self.world.finish(commit)
+        self.assertEqual(self.broker.bodies(), [b"one"])
+        self.assertGreater(len(claims), 2)
+
     def test_it_waits_until_the_broker_takes_another_session(self) -> None:
         self.start()
         commit = self.in_doubt()
