@@ -71,7 +71,10 @@ class Segment:
         self.begun = False
         """Its creation was handed to the disk writer."""
         self.published = False
-        """This process has given the file its final name, and belongs to the disk writer, as do the following three."""
+        """This process has given the file its final name.
+
+        The disk writer alone changes this and the following three; the loop reads them while that has nothing to do.
+        """
         self.file: File | None = None
         self.filled = 0
         """How far the file was written to, zeros included, since it was new."""
