@@ -27,6 +27,10 @@ class SimulatedDiskWriter:
         """Does a step run?"""
 
     @property
+    def closed(self) -> bool:
+        return self._closed
+
+    @property
     def idle(self) -> bool:
         return not any(steps for steps, _ in self._batches)
 

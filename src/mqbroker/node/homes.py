@@ -276,7 +276,7 @@ class Homes:
         self._looking.stop()
         self._same_record.stop()
         stopped: Deferred[None] = Deferred()
-        stopped.addCallback(lambda _: self._end_thread())
+        stopped.addBoth(lambda _: self._end_thread())  # also where the stop is cut short
         table = self._table
         self._turn.run(lambda: table.stop().chainDeferred(stopped))
         return stopped

@@ -37,12 +37,19 @@ SECONDS = 10.0
 
 
 class ReservedPort:
-    """A loopback port that nobody else gets as long as this is not closed, while a broker may listen on it, stop and listen again."""
+    """A loopback port that nobody else gets as long as this is not closed, while a broker may listen on it, stop and listen again.
 
-    def __init__(self) -> None:
+    ``number`` is 0 for one that the system chooses.  Raises OSError when somebody has it.
+    """
+
+    def __init__(self, number: int = 0) -> None:
         self._holder = socket.socket()
         self._holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        self._holder.bind(("127.0.0.1", 0))
+        try:
+            self._holder.bind(("127.0.0.1", number))
+        except OSError:
+            self._holder.close()
+            raise
         self.number = int(self._holder.getsockname()[1])
 
     def close(self) -> None:

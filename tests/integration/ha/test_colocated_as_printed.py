@@ -5,10 +5,14 @@ from __future__ import annotations
 import socket
 from pathlib import Path
 
+from tests.integration.cluster.nodes import ReservedPort
 from tests.integration.examples.samples import free_ports
 from tests.integration.ha.colocated import HEAD, HOSTED, A, B, ColocatedCase
 
 PRINTED = (Path(__file__).parents[2] / "unit/config/fixtures/chapters/ha/colocated-scale-down.xml").read_text()
+OFFSET = 33
+"""From the port of a broker to that of the backup that it hosts, as printed."""
+ATTEMPTS_MAX = 100
 TEXTS = [f"m{number}" for number in range(50)]
 TAIL = """{policy}
 <acceptors><acceptor name="artemis">tcp://127.0.0.1:{port}?protocols=CORE</acceptor></acceptors>
@@ -40,6 +44,21 @@ class PrintedTests(ColocatedCase):
     def setUp(self) -> None:
         super().setUp()
         (self.udp,) = free_ports(1, socket.SOCK_DGRAM)
+        self.ports[A] = self.port_with_one_behind()
+
+    def port_with_one_behind(self) -> int:
+        """A port for a broker, so that nobody else gets that of the backup that it hosts either."""
+        for _ in range(ATTEMPTS_MAX):
+            own = ReservedPort()
+            try:
+                hosted = ReservedPort(own.number + OFFSET)
+            except (OSError, OverflowError):
+                own.close()
+                continue
+            self.addCleanup(own.close)
+            self.addCleanup(hosted.close)
+            return own.number
+        raise AssertionError("no two free ports were found")
 
     def configuration(self, name: str) -> str:
         policy = PRINTED

@@ -38,6 +38,8 @@ class PeerNode:
         node.running = True
 
     def _again(self) -> None:
+        if self._case.over:
+            return
         self.restarts += 1
         self._case.restarting.append(Deferred.fromCoroutine(self._stop_and_start()))
 
@@ -50,8 +52,16 @@ class PeersCase(RecordCase):
     def setUp(self) -> None:
         super().setUp()
         self.restarting: list[Deferred[None]] = []
+        self.over = False
         self.database = self.new_database()
         self.peer_nodes: list[PeerNode] = []
+
+    async def tearDown(self) -> None:  # type: ignore[override]
+        self.over = True
+        for restarting in self.restarting:
+            await restarting
+        await super().tearDown()
+        self.assertEqual([each.failures for each in self.peer_nodes], [[] for _ in self.peer_nodes])
 
     def new_database(self) -> DatabaseStoreConfiguration:
         return DatabaseStoreConfiguration(f"jdbc:sqlite:{self.folder}/record.db")

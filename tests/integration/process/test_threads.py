@@ -171,11 +171,11 @@ class ThreadedDiskWriterTests(TestCase):
     def test_the_end_waits_for_work_that_hangs_no_longer_than_a_while(self) -> None:
         """Once a stop waited for ever for a disk that did not answer."""
         goes_on, ran = threading.Event(), []
-        writer = ThreadedDiskWriter(lambda function, *args: None)
+        writer = ThreadedDiskWriter(lambda function, *args: None, "the one that hangs")
         writer.submit([goes_on.wait, lambda: ran.append("late")], lambda _: None)
         with mock.patch.object(threads, "CLOSE_SECONDS", 0.05):
             self.assertFalse(writer.close())
-        hanging = [thread for thread in threading.enumerate() if thread.name == "mqbroker-disk"]
+        hanging = [thread for thread in threading.enumerate() if thread.name == "the one that hangs"]
         goes_on.set()
         for thread in hanging:
             thread.join(30)

@@ -37,6 +37,10 @@ class PeersTests(SynchronousTestCase):
     def restart(self) -> None:
         self.restarts += 1
 
+    def make_writer(self, in_turn: Any) -> WriterInTurns:
+        self.writer = WriterInTurns(in_turn, self.clock)
+        return self.writer
+
     def start(self, text: str = TEXT, *, database: bool = True, restart: bool = True) -> World:
         made = Made(text)
         assert made.instance is not None, made.errors
@@ -50,7 +54,7 @@ class PeersTests(SynchronousTestCase):
             imq=made.instance,
             make_runtime=lambda: MemoryRuntime(self.clock),
             read_file=files.read,
-            make_writer=lambda in_turn: WriterInTurns(in_turn, self.clock),
+            make_writer=self.make_writer,
             record=self.database if database else None,
             restart=self.restart if restart else None,
         )
@@ -150,3 +154,11 @@ class PeersTests(SynchronousTestCase):
         connects = self.database.connects
         self.look()
         self.assertEqual(self.database.connects, connects)
+
+    def test_a_stop_that_is_cut_short_ends_the_thread_too(self) -> None:
+        self.start()
+        clustering = self.world.broker.others.clustering
+        assert clustering is not None
+        clustering.cut()
+        self.settle()
+        self.assertTrue(self.writer.closed)
