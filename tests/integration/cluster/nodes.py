@@ -163,20 +163,22 @@ class ClusterCase(TestCase):
 
     def setUp(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="mqbroker-cluster-"))
-        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
         self.nodes: list[Node] = []
         self.locators: list[Any] = []
 
     async def tearDown(self) -> None:  # type: ignore[override]
-        for locator in self.locators:
-            await locator.close()
-        for node in self.nodes:
-            if node.gate is not None:
-                node.gate.shut = True
-                node.gate.cut()
-                await node.gate.listening.stopListening()
-            await node.stop()
-            node.reserved.close()
+        try:
+            for locator in self.locators:
+                await locator.close()
+            for node in self.nodes:
+                if node.gate is not None:
+                    node.gate.shut = True
+                    node.gate.cut()
+                    await node.gate.listening.stopListening()
+                await node.stop()
+                node.reserved.close()
+        finally:
+            shutil.rmtree(self.folder, ignore_errors=True)  # trial makes cleanups before this
 
     def make(
         self,

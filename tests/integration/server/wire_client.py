@@ -98,15 +98,17 @@ class BrokerCase(TestCase):
 
     def setUp(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="mqbroker-server-"))
-        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
         self.clients: list[WireClient] = []
         self.brokers: list[Broker] = []
 
     async def tearDown(self) -> None:  # type: ignore[override]
-        for client in self.clients:
-            await client.close()
-        for broker in self.brokers:
-            await broker.stop()
+        try:
+            for client in self.clients:
+                await client.close()
+            for broker in self.brokers:
+                await broker.stop()
+        finally:
+            shutil.rmtree(self.folder, ignore_errors=True)  # trial makes cleanups before this
 
     def start(self, *acceptors: str, web: tuple[str, ...] = (), domains: Any = None, **configuration: Any) -> Broker:
         values = {"security_enabled": False, "persistence_enabled": False, **configuration}
