@@ -28,9 +28,9 @@ from tests.simulation.survival import Found, Kept, judge
 from tests.simulation.workload import IDENTITY
 from tests.simulation.world import World
 
-OF_CONFIRMATIONS, OF_EVENTS = 0.18, 0.003
+OF_CONFIRMATIONS, OF_EVENTS = 0.5, 0.003
 """The parts of them after which copies are made, while there is one broker."""
-MOMENTS_MAX = 50
+MOMENTS_MAX = 100
 AGAIN = 0.2
 """The part of the copies that lose their power once more right after their start."""
 INTERNAL = "$.artemis.internal.sf."

@@ -8,9 +8,10 @@ from mqbroker.messaging.ports import Cancellable, Clock
 
 
 class ClockBeat:
-    """See :class:`mqbroker.ha.shared_store.lease.Beat`: by a clock, each step in no time."""
+    """See :class:`mqbroker.ha.shared_store.lease.Beat`: by a clock, each step in no time.  ``frozen``: nothing happens."""
 
     def __init__(self, clock: Clock) -> None:
+        self.frozen = False
         self._clock = clock
         self._call: Cancellable | None = None
         self._seconds = 0.0
@@ -34,4 +35,5 @@ class ClockBeat:
 
     def _beat(self) -> None:
         self._call = self._clock.call_later(self._seconds, self._beat)
-        self._step()
+        if not self.frozen:
+            self._step()

@@ -6,6 +6,7 @@ Imports that only types need count here, unlike in :mod:`tests.unit.test_layers`
 from __future__ import annotations
 
 import ast
+import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -247,6 +248,8 @@ ORDER: Mapping[str, Sequence[str]] = {
 CIRCLE_MAX = 8
 """Modules of one circle."""
 
+SENTENCE_END = re.compile(r"\.(?=\s|$)")
+
 IN_ROOMS = ("mqbroker", "mqclient", "mqspark")
 """Packages whose circles stay in a room, and within :data:`CIRCLE_MAX`."""
 
@@ -273,6 +276,14 @@ def _imports(path: Path, known: Collection[str]) -> Iterator[str]:
                 yield from {name for name in (f"{node.module}.{alias.name}",) if name in known} or {node.module} & set(known)
         elif isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name in known)
+
+
+def unintroduced(found: Mapping[str, Path]) -> list[str]:
+    """Packages and rooms whose first lines do not say in two sentences what lives there, and what may come in or not."""
+    first_lines = {
+        name: ast.get_docstring(ast.parse(path.read_text("utf-8"))) for name, path in found.items() if path.name == "__init__.py"
+    }
+    return [name for name, text in sorted(first_lines.items()) if len(SENTENCE_END.findall(text or "")) < 2]
 
 
 def crowded(names: Collection[str], packages: Collection[str]) -> list[str]:
@@ -343,6 +354,22 @@ class RoomTests(SynchronousTestCase):
 
     def test_a_circle_stays_in_its_room_and_is_small(self) -> None:
         self.assertEqual(wide(graph(ROOT), IN_ROOMS), [])
+
+    def test_the_first_lines_of_each_room_say_what_lives_there_and_what_may_come_in(self) -> None:
+        self.assertEqual(unintroduced(modules(ROOT)), [])
+
+    def test_rooms_that_say_less_are_noticed(self) -> None:
+        found = {}
+        for name, text in (
+            ("empty", ""),
+            ("short", '"""Queues of all kinds."""'),
+            ("whole", '"""Queues.\n\nSessions do not come in.\n"""'),
+        ):
+            folder = Path(self.mktemp())
+            folder.mkdir(parents=True)
+            found[name] = folder / "__init__.py"
+            found[name].write_text(text)
+        self.assertEqual(unintroduced(found), ["empty", "short"])
 
     def test_crowds_are_noticed(self) -> None:
         names = [f"p.room.m{number}" for number in range(SIDE_BY_SIDE_MAX + 1)]

@@ -11,6 +11,7 @@ from twisted.internet.defer import Deferred, DeferredList
 from twisted.logger import Logger
 
 from mqbroker.cluster.links.bridge import Bridge
+from mqbroker.cluster.links.bridge_machine import stopping as being_stopped
 from mqbroker.cluster.links.forwarder import Forwarder, ForwardingSettings
 from mqbroker.cluster.links.outgoing import CoreBridgeMessages, node_id_bytes
 from mqbroker.config.masking import codec_key, decode_masked, encode_masked
@@ -100,7 +101,7 @@ class CoreBridge:
         """Begin to connect; also after it was stopped or has given up."""
         if self.forwarder.queue.deleted:
             raise ValueError(f"bridge {self.name} cannot start: queue {self.configuration.queue_name} is deleted")
-        if self.bridge.state == "stopping":
+        if self.bridge.state == being_stopped.name:
             self._restarts = True
         else:
             self._began()
@@ -109,7 +110,7 @@ class CoreBridge:
     def stop(self) -> Deferred[None]:
         """Let outstanding acknowledgements arrive, and close the link."""
         self._restarts = False
-        stopping = self.bridge.state == "stopping"
+        stopping = self.bridge.state == being_stopped.name
         stopped = self.bridge.stop()
         return stopped if stopping else stopped.addCallback(lambda _: self._ended())
 

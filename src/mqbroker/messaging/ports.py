@@ -46,7 +46,7 @@ class PagePlace:
 
 
 class PagedMessage(NamedTuple):
-    """A message as a page has it for one queue.  ``scheduled`` is None unless the store was told something else than the message says."""
+    """A message as a page has it for one queue.  ``scheduled`` replaces the message's own delivery time; None = that holds."""
 
     message: Message
     delivery_count: int

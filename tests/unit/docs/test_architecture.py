@@ -57,6 +57,17 @@ class ArchitectureTests(SynchronousTestCase):
         pages = ("architecture.md", "contributing.md")
         self.assertEqual({page: missing(read("docs", page)) for page in pages}, {page: [] for page in pages})
 
+    def test_the_table_of_layers_names_every_package_and_its_rooms(self) -> None:
+        lines = [line for line in read("docs", "architecture.md").splitlines() if re.match(r"\| \d ", line)]
+        named = [set(re.findall(r"`([\w/]+)`", line)) for line in lines]
+        broker = ROOT / "src" / "mqbroker"
+        there = {path.stem for path in broker.iterdir() if path.suffix in ("", ".py") and not path.name.startswith("__")}
+        self.assertEqual(there - set().union(*named), set())
+        for package in (path for path in broker.iterdir() if (path / "__init__.py").exists()):
+            rooms = {path.parent.name for path in package.glob("*/__init__.py")}
+            row = next(names for names, line in zip(named, lines, strict=True) if f"`{package.name}`" in line.split(" | ")[1])
+            self.assertEqual((package.name, rooms - row), (package.name, set()))
+
     def test_files_that_the_exercises_name_are_there(self) -> None:
         text = read("docs", "contributing.md").partition("## Five exercises")[2].partition("\n## ")[0]
         named = re.findall(r"`((?:mqclient/)?[a-z_]+(?:/\w+)+(?:\.py)?)`", text)

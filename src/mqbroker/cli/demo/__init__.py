@@ -1,1 +1,1 @@
-"""The demo: a cluster whose brokers may be killed."""
+"""Demonstrations: brokers under load, which may be killed.  The brokers are processes of their own; no code of theirs comes in."""

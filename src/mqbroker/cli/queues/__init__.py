@@ -1,1 +1,4 @@
-"""Commands that look at or change addresses, queues, readers and users."""
+"""Commands that look at or change addresses, queues, readers and users.
+
+Each is a request to the management of a running broker; data folders do not come in.
+"""

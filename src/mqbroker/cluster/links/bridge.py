@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
+from mqbroker.cluster.links import bridge_machine as states
 from mqbroker.cluster.links.bridge_machine import BridgeData, make_bridge_machine
 from mqbroker.cluster.links.opening import LINK_SETTINGS, LossListener
 from mqbroker.config.model.cluster import BridgeConfiguration
@@ -122,8 +123,8 @@ class Bridge:
     ) -> None:
         self.name = name
         self.cargo = cargo
-        self.state = "stopped"
-        """stopped, connecting, started, paused, waiting, stopping or failed."""
+        self.state = states.stopped.name
+        """The name of the machine's state."""
         self._runtime = runtime
         self._connectors = connectors
         self._settings = settings
@@ -185,8 +186,10 @@ class Bridge:
 
     # --- effects of the machine
 
+    def entered(self, state: str) -> None:
+        self.state = state
+
     def begin_attempt(self) -> None:
-        self.state = "connecting"
         self._attempt += 1
         self._runtime.spawn(self._try(self._attempt))
 
@@ -195,11 +198,9 @@ class Bridge:
         self._drop_locator()
 
     def schedule_retry(self, pause: float) -> Cancellable:
-        self.state = "waiting"
         return self._runtime.call_later(max(pause, PAUSE_MIN), self._machine.retry_due)
 
     def forward(self) -> None:
-        self.state = "paused" if self._paused else "started"
         self._established = True
         self._failures = 0
         session = self._session
@@ -207,14 +208,10 @@ class Bridge:
         self.cargo.attach(session)
 
     def hold(self) -> None:
-        if self.state == "started":
-            self.state = "paused"
         self._paused = True
         self.cargo.pause()
 
     def release(self) -> None:
-        if self.state == "paused":
-            self.state = "started"
         self._paused = False
         self.cargo.resume()
 
@@ -244,12 +241,10 @@ class Bridge:
         self._guarded(self._events.lost, error, disconnect)
 
     def tell_gave_up(self, error: MQError) -> None:
-        self.state = "failed"
         log.error("bridge {name} gives up after {count} attempts: {error}", name=self.name, count=self._failures, error=str(error))
         self._guarded(self._events.gave_up)
 
     def settle(self) -> None:
-        self.state = "stopping"
         self.cargo.close_when_settled(STOP_SECONDS).addCallback(lambda _: self._machine.settled())
 
     def close_link(self) -> None:
@@ -257,7 +252,6 @@ class Bridge:
         self._drop_locator()
 
     def tell_stopped(self) -> None:
-        self.state = "stopped"
         self._established = False
         self._failures = 0
         self._factory = self._session = None

@@ -50,6 +50,9 @@ class BridgeMachine(Protocol):
 class BridgeCore(Protocol):
     """The effects of the machine; no method may raise."""
 
+    def entered(self, state: str) -> None:
+        """The name of the state that holds from now on, for the effects too: a machine answers no question within a transition."""
+
     def begin_attempt(self) -> None:
         """The attempt ends with ``connected``, ``connected_while_paused``, ``attempt_failed`` or ``attempts_exhausted``."""
 
@@ -123,12 +126,14 @@ for over in (stopped, failed):
 @stopped.upon(BridgeMachine.start).to(connecting)
 @failed.upon(BridgeMachine.start).to(connecting)
 def begin(machine: BridgeMachine, data: BridgeData) -> None:
+    data.core.entered(connecting.name)
     data.core.begin_attempt()
 
 
 @stopped.upon(BridgeMachine.stop).loop()
 @failed.upon(BridgeMachine.stop).to(stopped)
 def stop_idle(machine: BridgeMachine, data: BridgeData) -> None:
+    data.core.entered(stopped.name)
     data.core.tell_stopped()
 
 
@@ -151,42 +156,55 @@ def do_not_pause_later(machine: BridgeMachine, data: BridgeData) -> None:
 
 
 @connecting.upon(BridgeMachine.connected).to(started)
-@connecting.upon(BridgeMachine.connected_while_paused).to(paused)
 def begin_to_forward(machine: BridgeMachine, data: BridgeData) -> None:
+    data.core.entered(started.name)
+    data.core.forward()
+    data.core.tell_started()
+
+
+@connecting.upon(BridgeMachine.connected_while_paused).to(paused)
+def begin_paused(machine: BridgeMachine, data: BridgeData) -> None:
+    data.core.entered(paused.name)
     data.core.forward()
     data.core.tell_started()
 
 
 @connecting.upon(BridgeMachine.attempt_failed).to(waiting)
 def wait_after_failure(machine: BridgeMachine, data: BridgeData, error: MQError, pause: float) -> None:
+    data.core.entered(waiting.name)
     data.retry = data.core.schedule_retry(pause)
     data.core.tell_failed_attempt(error)
 
 
 @connecting.upon(BridgeMachine.attempts_exhausted).to(failed)
 def give_up(machine: BridgeMachine, data: BridgeData, error: MQError) -> None:
+    data.core.entered(failed.name)
     data.core.tell_gave_up(error)
 
 
 @connecting.upon(BridgeMachine.stop).to(stopped)
 def stop_connecting(machine: BridgeMachine, data: BridgeData) -> None:
+    data.core.entered(stopped.name)
     data.core.cancel_attempt()
     data.core.tell_stopped()
 
 
 @started.upon(BridgeMachine.pause).to(paused)
 def pause_now(machine: BridgeMachine, data: BridgeData) -> None:
+    data.core.entered(paused.name)
     data.core.hold()
 
 
 @paused.upon(BridgeMachine.resume).to(started)
 def resume_now(machine: BridgeMachine, data: BridgeData) -> None:
+    data.core.entered(started.name)
     data.core.release()
 
 
 @started.upon(BridgeMachine.lost).to(waiting)
 @paused.upon(BridgeMachine.lost).to(waiting)
 def wait_after_loss(machine: BridgeMachine, data: BridgeData, error: MQError, pause: float) -> None:
+    data.core.entered(waiting.name)
     # A listener may stop the bridge at once: the timer must be there by then.
     data.retry = data.core.schedule_retry(pause)
     data.core.tell_lost(error)
@@ -194,12 +212,14 @@ def wait_after_loss(machine: BridgeMachine, data: BridgeData, error: MQError, pa
 
 @waiting.upon(BridgeMachine.retry_due).to(connecting)
 def try_again(machine: BridgeMachine, data: BridgeData) -> None:
+    data.core.entered(connecting.name)
     data.retry = None
     data.core.begin_attempt()
 
 
 @waiting.upon(BridgeMachine.stop).to(stopped)
 def stop_waiting(machine: BridgeMachine, data: BridgeData) -> None:
+    data.core.entered(stopped.name)
     data.cancel_retry()
     data.core.tell_stopped()
 
@@ -207,17 +227,20 @@ def stop_waiting(machine: BridgeMachine, data: BridgeData) -> None:
 @started.upon(BridgeMachine.stop).to(stopping)
 @paused.upon(BridgeMachine.stop).to(stopping)
 def finish(machine: BridgeMachine, data: BridgeData) -> None:
+    data.core.entered(stopping.name)
     data.core.settle()
 
 
 @stopping.upon(BridgeMachine.settled).to(stopped)
 def close_settled(machine: BridgeMachine, data: BridgeData) -> None:
+    data.core.entered(stopped.name)
     data.core.close_link()
     data.core.tell_stopped()
 
 
 @stopping.upon(BridgeMachine.lost).to(stopped)
 def lost_while_stopping(machine: BridgeMachine, data: BridgeData, error: MQError, pause: float) -> None:
+    data.core.entered(stopped.name)
     data.core.tell_stopped()
 
 

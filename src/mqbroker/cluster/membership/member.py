@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from twisted.logger import Logger
 
+from mqbroker.cluster.membership import member_machine as states
 from mqbroker.cluster.membership.member_machine import MemberData, make_member_machine
 from mqbroker.messaging.turns.turn import Turn
 from mqclient.errors import MQError, NotConnectedError
@@ -54,7 +55,7 @@ class MemberOwner(Protocol):
 
 
 class Member:
-    """One other member, from its announcement to its end.  ``state`` is one of disconnected, connecting, connected, gone.
+    """One other member, from its announcement to its end.  ``state`` is the name of the machine's state.
 
     ``load`` is what the link carries; it makes the link, whose events come to the :class:`Member`.
     """
@@ -62,7 +63,7 @@ class Member:
     def __init__(self, owner: MemberOwner, announced: TopologyMember, load: Load) -> None:
         self.node_id = announced.node_id
         self.load = load
-        self.state = "disconnected"
+        self.state = states.disconnected.name
         self.connections = 0
         """How often the link has come up."""
         self.last_error: str | None = None
@@ -95,13 +96,13 @@ class Member:
     def reported_gone(self, reported: TopologyMember) -> None:
         """Other brokers say that the member has left.  While the link to it stays up, they are contradicted after a while."""
         self._put_off_contradiction()
-        if self.state == "connected":
+        if self.state == states.connected.name:
             self._contradiction = self._owner.clock.call_later(CONTRADICTION_SECONDS, self._contradict, reported)
 
     def _contradict(self, reported: TopologyMember) -> None:
         """Another broker has lost its own link to this member: clients must still find the member."""
         self._contradiction = None
-        if self.state == "connected" and self._owner.topology.get(self.node_id) is None:
+        if self.state == states.connected.name and self._owner.topology.get(self.node_id) is None:
             self._owner.topology.found_again(reported)
 
     def _put_off_contradiction(self) -> None:
@@ -162,15 +163,16 @@ class Member:
 
     # --- effects of the machine
 
+    def entered(self, state: str) -> None:
+        self.state = state
+
     def open_link(self) -> None:
-        self.state = "connecting"
         self.link.start()
 
     def close_link(self) -> None:
         self._owner.link_stopping(self.link.stop())
 
     def member_up(self) -> None:
-        self.state = "connected"
         self.last_error = self.last_error_ms = None
         self._unreached_ms = None
         self._patience_ms = UNREACHABLE_MS
@@ -187,7 +189,6 @@ class Member:
         self._owner.topology.lost(self.node_id)
 
     def disconnect_bindings(self) -> None:
-        self.state = "connecting"
         self.load.disconnected()
 
     def remove_bindings(self) -> None:
@@ -197,7 +198,6 @@ class Member:
         self.load.move_to(target_node_id)
 
     def forget(self) -> None:
-        self.state = "gone"
         self._put_off_contradiction()
         self._owner.member_gone(self)
 

@@ -35,6 +35,9 @@ class MemberMachine(Protocol):
 class MemberCore(Protocol):
     """The effects of the machine."""
 
+    def entered(self, state: str) -> None:
+        """The name of the state that holds from now on, for the effects too: a machine answers no question within a transition."""
+
     def open_link(self) -> None: ...
 
     def close_link(self) -> None: ...
@@ -80,16 +83,19 @@ gone.upon(MemberMachine.retries_exhausted).loop().returns(None)
 
 @disconnected.upon(MemberMachine.start).to(connecting)
 def begin(machine: MemberMachine, data: MemberData) -> None:
+    data.core.entered(connecting.name)
     data.core.open_link()
 
 
 @connecting.upon(MemberMachine.connected).to(connected)
 def link_is_up(machine: MemberMachine, data: MemberData) -> None:
+    data.core.entered(connected.name)
     data.core.member_up()
 
 
 @connected.upon(MemberMachine.connection_lost).to(connecting)
 def link_is_down(machine: MemberMachine, data: MemberData) -> None:
+    data.core.entered(connecting.name)
     data.core.disconnect_bindings()
     data.core.member_down()
 
@@ -102,6 +108,7 @@ def not_yet(machine: MemberMachine, data: MemberData) -> None:
 @connected.upon(MemberMachine.left).to(gone)
 @connecting.upon(MemberMachine.left).to(gone)
 def member_left(machine: MemberMachine, data: MemberData, target_node_id: str | None) -> None:
+    data.core.entered(gone.name)
     data.core.close_link()
     data.core.member_down()
     if target_node_id is not None:
@@ -113,6 +120,7 @@ def member_left(machine: MemberMachine, data: MemberData, target_node_id: str | 
 @connected.upon(MemberMachine.retries_exhausted).to(gone)
 @connecting.upon(MemberMachine.retries_exhausted).to(gone)
 def give_up(machine: MemberMachine, data: MemberData) -> None:
+    data.core.entered(gone.name)
     data.core.close_link()
     data.core.member_down()
     data.core.remove_bindings()
@@ -121,12 +129,14 @@ def give_up(machine: MemberMachine, data: MemberData) -> None:
 
 @disconnected.upon(MemberMachine.stop).to(gone)
 def stop_unstarted(machine: MemberMachine, data: MemberData) -> None:
+    data.core.entered(gone.name)
     data.core.forget()
 
 
 @connecting.upon(MemberMachine.stop).to(gone)
 @connected.upon(MemberMachine.stop).to(gone)
 def stop_link(machine: MemberMachine, data: MemberData) -> None:
+    data.core.entered(gone.name)
     # Bindings stay: messages sent while this broker stops wait for the member, and are forwarded after the next start.
     data.core.close_link()
     data.core.forget()

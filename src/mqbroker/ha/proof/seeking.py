@@ -21,13 +21,10 @@ from mqbroker.ha.proof.rules import ProofRules
 from mqbroker.ha.proof.seeking_machine import (
     SEEKING,
     SeekingData,
-    asking,
     holding,
     make_seeking,
     passive,
-    pausing,
     raising,
-    voting,
     yielding,
 )
 from mqbroker.ha.proof.sequence import Decision, LockSource, Search, SequenceSource, VoterSource
@@ -91,7 +88,7 @@ class Seeker:
             VoterSource(poll, keeper, rules, voters) if locks is None else LockSource(locks, node_id, keeper, self._broken)
         )
         self._state = passive.name
-        """That of the machine, for the work of the states, too."""
+        """The name of the machine's state."""
         self._purpose = Purpose.START
         self._search = ""
         self._was_passive = True
@@ -273,8 +270,10 @@ class Seeker:
 
     # --- the work of the states
 
+    def entered(self, state: str) -> None:
+        self._state = state
+
     def ask_other(self) -> None:
-        self._state = asking.name
         self._step = step = object()
         self._ready.addCallback(lambda _: self._begin_asking(step))
 
@@ -340,7 +339,6 @@ class Seeker:
             self._machine.unanswered()
 
     def ask_for_sequence(self) -> None:
-        self._state = voting.name
         self._source.ask(Search(self._purpose, self._serving, self._absent, self._reason), self._decided)
 
     def _decided(self, decision: Decision, text: str) -> None:
@@ -366,13 +364,11 @@ class Seeker:
         self._machine.undecided()
 
     def pause(self) -> None:
-        self._state = pausing.name
         chance = 0.5 + int.from_bytes(self._entropy(2), "big") / 65536
         self._timer = self._clock.call_later(self._rules.retry_seconds * chance, self._machine.again)
         self._owner.look_around()
 
     def raise_sequence(self) -> None:
-        self._state = raising.name
         self._stop_asking()
         record = self._keeper.latest
         took_over = self._purpose is Purpose.TAKE_OVER or (not record.shared and record.took_over)
@@ -395,7 +391,6 @@ class Seeker:
         self._source.commit(sequence, committed)
 
     def hold(self) -> None:
-        self._state = holding.name
         self._end_search()
         self._serving = True
         sequence = self._keeper.latest.sequence
@@ -405,7 +400,6 @@ class Seeker:
         self._owner.granted(sequence, self._reason)
 
     def give_up(self) -> None:
-        self._state = yielding.name
         self._stop_asking()
         record = self._keeper.latest
         # Whoever was noted has everything that was acknowledged since.
@@ -432,14 +426,12 @@ class Seeker:
         self._keeper.give_up(diverged).addCallbacks(durable, self._broken)
 
     def tell_yielded(self) -> None:
-        self._state = passive.name
         self._search = ""
         self._tell_waiting()
         if not self._was_passive:
             self.tell_refused()
 
     def tell_refused(self) -> None:
-        self._state = passive.name
         self._end_search()
         if self._serving:
             self._end_serving()
@@ -452,7 +444,6 @@ class Seeker:
         self._owner.refused(self._reason, self._for)
 
     def rest(self) -> None:
-        self._state = passive.name
         self._end_search()
         self._visit.cancel()
         self._serving = False

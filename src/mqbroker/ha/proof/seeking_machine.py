@@ -49,6 +49,9 @@ class SeekingMachine(Protocol):
 class SeekingCore(Protocol):
     """The work of the states; no method may raise."""
 
+    def entered(self, state: str) -> None:
+        """The name of the state that holds from now on, for the work too: a machine answers no question within a transition."""
+
     def ask_other(self) -> None:
         """Ask the other copy.  It ends with ``proven``, ``unanswered``, ``undecided`` or ``refused``."""
 
@@ -131,17 +134,20 @@ pausing.upon(SeekingMachine.undecided).loop().returns(None)
 @holding.upon(SeekingMachine.seek).to(asking)
 @pausing.upon(SeekingMachine.again).to(asking)
 def ask_other(machine: SeekingMachine, data: SeekingData) -> None:
+    data.core.entered(asking.name)
     data.core.ask_other()
 
 
 @asking.upon(SeekingMachine.unanswered).to(voting)
 def ask_for_sequence(machine: SeekingMachine, data: SeekingData) -> None:
+    data.core.entered(voting.name)
     data.core.ask_for_sequence()
 
 
 @asking.upon(SeekingMachine.undecided).to(pausing)
 @voting.upon(SeekingMachine.undecided).to(pausing)
 def pause(machine: SeekingMachine, data: SeekingData) -> None:
+    data.core.entered(pausing.name)
     data.core.pause()
 
 
@@ -149,11 +155,13 @@ def pause(machine: SeekingMachine, data: SeekingData) -> None:
 @voting.upon(SeekingMachine.proven).to(raising)
 @pausing.upon(SeekingMachine.proven).to(raising)
 def raise_sequence(machine: SeekingMachine, data: SeekingData) -> None:
+    data.core.entered(raising.name)
     data.core.raise_sequence()
 
 
 @raising.upon(SeekingMachine.raised).to(holding)
 def hold(machine: SeekingMachine, data: SeekingData) -> None:
+    data.core.entered(holding.name)
     data.core.hold()
 
 
@@ -161,6 +169,7 @@ def hold(machine: SeekingMachine, data: SeekingData) -> None:
 @voting.upon(SeekingMachine.refused).to(passive)
 @pausing.upon(SeekingMachine.refused).to(passive)
 def tell_refused(machine: SeekingMachine, data: SeekingData) -> None:
+    data.core.entered(passive.name)
     data.core.tell_refused()
 
 
@@ -170,11 +179,13 @@ def tell_refused(machine: SeekingMachine, data: SeekingData) -> None:
 @pausing.upon(SeekingMachine.yield_).to(yielding)
 @holding.upon(SeekingMachine.yield_).to(yielding)
 def give_up(machine: SeekingMachine, data: SeekingData) -> None:
+    data.core.entered(yielding.name)
     data.core.give_up()
 
 
 @yielding.upon(SeekingMachine.yielded).to(passive)
 def tell_yielded(machine: SeekingMachine, data: SeekingData) -> None:
+    data.core.entered(passive.name)
     data.core.tell_yielded()
 
 
@@ -185,6 +196,7 @@ def tell_yielded(machine: SeekingMachine, data: SeekingData) -> None:
 @holding.upon(SeekingMachine.cease).to(passive)
 @yielding.upon(SeekingMachine.cease).to(passive)
 def rest(machine: SeekingMachine, data: SeekingData) -> None:
+    data.core.entered(passive.name)
     data.core.rest()
 
 

@@ -1,1 +1,4 @@
-"""What the commands of OpenMQ ask a broker for: destinations, subscriptions, the broker with its properties, the cluster.  Highest room."""
+"""What the commands of OpenMQ ask a broker for: destinations, subscriptions, the broker with its properties, the cluster.
+
+The highest room.  Words and columns of the commands stand in :mod:`mqbroker.cli.imq`.
+"""

@@ -121,7 +121,7 @@ def straight_to(queue: Queue) -> Arrival:
 
 
 def has_marks(message: Message) -> bool:
-    """Might the message say something of itself?  Cheap, and without a doubt when it says no."""
+    """Cheap check for the properties of bridges and scale-down.  False is certain; True means that the properties have to be read."""
     buffer, start = message.buffer, message.properties_offset
     return buffer.find(_BRIDGED, start) >= 0 or buffer.find(_SCALED_DOWN, start) >= 0
 

@@ -65,7 +65,7 @@ class Transaction:
         )
 
     def renew_caches(self, core: MessagingCore) -> None:
-        """An address may have begun to remember anew since its messages were sent."""
+        """Replace duplicate id caches that were dropped, or made again, since this transaction used them."""
         caches = ((core.duplicate_ids(cache.name), duplicate_id) for cache, duplicate_id in self.duplicate_ids)
         self.duplicate_ids = [(cache, duplicate_id) for cache, duplicate_id in caches if cache is not None]
 

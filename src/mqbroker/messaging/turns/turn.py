@@ -120,7 +120,10 @@ class Turn:
                 self._schedule()
 
     def go_on_later(self, queue: Deliverable, *, begun: bool) -> None:
-        """The budget is spent: ``queue`` delivers again in a turn of its own.  Queues that have not ``begun`` come before others then."""
+        """The budget is spent: ``queue`` delivers again in a later turn.
+
+        Queues that got nothing of the budget (not ``begun``) come first there, so that none starves.
+        """
         (self._unfinished if begun else self._starved).append(queue)
         if not self._continued:
             self._continued = True

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from automat import NoTransition
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.cluster.links.bridge_machine import BridgeData, make_bridge_machine
 from mqclient.errors import NotConnectedError
+from tests.support.machines import state_of
 
 ERROR = NotConnectedError("away")
 WAYS: dict[str, tuple[tuple[Any, ...], ...]] = {
@@ -27,6 +29,10 @@ class Core:
 
     def __init__(self) -> None:
         self.done: list[str] = []
+        self.state = "stopped"
+
+    def entered(self, state: str) -> None:
+        self.state = state
 
     def __getattr__(self, name: str) -> Any:
         def do(*args: Any) -> Any:
@@ -37,14 +43,13 @@ class Core:
 
 
 class BridgeMachineTests(SynchronousTestCase):
-    def setUp(self) -> None:
-        self.core: Any = Core()
-
     def machine(self, state: str) -> Any:
+        self.core: Any = Core()
         machine: Any = make_bridge_machine(BridgeData(self.core))
         for name, *arguments in WAYS[state]:
             getattr(machine, name)(*arguments)
         self.core.done.clear()
+        self.assertEqual(self.core.state, state)
         return machine
 
     def did(self, state: str, name: str, *arguments: Any) -> list[str]:
@@ -55,6 +60,17 @@ class BridgeMachineTests(SynchronousTestCase):
         for state in WAYS:
             for request in ("start", "stop", "pause", "resume"):
                 self.did(state, request)
+
+    def test_each_new_state_is_told(self) -> None:
+        facts = (("connected",), ("connected_while_paused",), ("attempt_failed", ERROR, 1.0), ("attempts_exhausted", ERROR), ("retry_due",))
+        for state in WAYS:
+            for name, *arguments in (("start",), ("stop",), ("pause",), ("resume",), *facts, ("lost", ERROR, 1.0), ("settled",)):
+                machine = self.machine(state)
+                try:
+                    getattr(machine, name)(*arguments)
+                except NoTransition:
+                    continue
+                self.assertEqual(self.core.state, state_of(machine), f"{state}: {name}")
 
     def test_a_stop_ends_what_is_under_way(self) -> None:
         self.assertEqual(self.did("connecting", "stop"), ["cancel_attempt", "tell_stopped"])

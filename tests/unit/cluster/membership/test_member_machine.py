@@ -7,6 +7,7 @@ from typing import Any
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.cluster.membership.member_machine import MemberData, make_member_machine
+from tests.support.machines import state_of
 
 WAYS: dict[str, tuple[tuple[Any, ...], ...]] = {
     "disconnected": (),
@@ -22,6 +23,10 @@ class Core:
 
     def __init__(self) -> None:
         self.done: list[str] = []
+        self.state = "disconnected"
+
+    def entered(self, state: str) -> None:
+        self.state = state
 
     def __getattr__(self, name: str) -> Any:
         def do(*args: Any) -> Any:
@@ -37,8 +42,10 @@ class MemberMachineTests(SynchronousTestCase):
         machine: Any = make_member_machine(MemberData(core))
         for step, *more in WAYS[state]:
             getattr(machine, step)(*more)
+        self.assertEqual(core.state, state)
         core.done.clear()
         getattr(machine, name)(*arguments)
+        self.assertEqual(core.state, state_of(machine), f"{state}: {name}")
         return list(core.done)
 
     def test_others_hear_of_a_member_when_its_link_is_up_and_when_it_is_lost(self) -> None:

@@ -28,6 +28,10 @@ class Core:
 
     def __init__(self) -> None:
         self.done: list[str] = []
+        self.state = "passive"
+
+    def entered(self, state: str) -> None:
+        self.state = state
 
     def __getattr__(self, name: str) -> Any:
         return lambda: self.done.append(name)
@@ -42,6 +46,7 @@ class SeekingMachineTests(SynchronousTestCase):
         self.assertEqual(machine.state(), state)
         core.done.clear()
         getattr(machine, name)()
+        self.assertEqual(core.state, machine.state())
         return machine.state(), core.done
 
     def test_the_other_copy_is_asked_before_the_voters(self) -> None:
@@ -81,5 +86,6 @@ class SeekingMachineTests(SynchronousTestCase):
             before = machine.state()
             getattr(machine, name)()
             self.assertIn(machine.state(), [state.name for state in STATES])
+            self.assertEqual(core.state, machine.state())
             if "hold" in core.done:
                 self.assertEqual((before, name), ("raising the sequence", "raised"))

@@ -19,6 +19,7 @@ from mqbroker.storage.sql import schema, session
 from mqbroker.storage.sql.database import Connection, Database, DatabaseAwayError
 from mqbroker.storage.sql.session import StoreSession
 from mqclient.errors import NotConnectedError
+from tests.support.beats import ClockBeat
 from tests.support.clock import FakeClock
 from tests.support.diskwriter import SimulatedDiskWriter
 from tests.unit.storage.sql.support import SqlRig
@@ -89,31 +90,6 @@ class _ShakyConnection:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._connection, name)
-
-
-class ClockBeat:
-    """A beat in the clock's time (:class:`mqbroker.ha.shared_store.lease.Beat`).  ``frozen``: nothing happens."""
-
-    def __init__(self, clock: FakeClock) -> None:
-        self.frozen = False
-        self._clock = clock
-        self._era = object()
-
-    def start(self, seconds: float, step: Callable[[], object], end: Callable[[], object]) -> None:
-        self._era = era = object()
-
-        def due() -> None:
-            if era is not self._era:
-                end()
-                return
-            if not self.frozen:
-                step()
-            self._clock.call_later(seconds, due)
-
-        self._clock.call_later(seconds, due)
-
-    def stop(self) -> None:
-        self._era = object()
 
 
 class FakePeer:

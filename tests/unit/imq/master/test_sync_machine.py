@@ -9,6 +9,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.imq.master import sync_machine as machine_module
 from mqbroker.imq.master.sync_machine import SyncData, SyncMachine, make_sync_machine
+from tests.support.machines import state_of
 
 INPUTS = [name for name, _ in inspect.getmembers(SyncMachine, inspect.isfunction) if not name.startswith("_")]
 WAYS: dict[str, list[str]] = {
@@ -58,6 +59,7 @@ class SyncTests(SynchronousTestCase):
                 machine, core = self.brought_to(state)
                 feed(machine, name)
                 self.assertIn(core.state, WAYS)
+                self.assertEqual(core.state, state_of(machine))
 
     def test_what_is_done(self) -> None:
         for state, name, following, done in (

@@ -97,7 +97,7 @@ class SendTests(SessionTestCase):
         self.assertIn("a message body cannot be of type set", refused(MessageFormatException, self.simple.send, "q", {1}))
         self.assertIn("a str or None, not int", refused(MessageFormatException, TextMessage, 5))
         self.assertIn("are bytes, not str", refused(MessageFormatException, BytesMessage, "text"))
-        self.assertIn("has no Java type", refused(MessageFormatException, MapMessage, {"a": object()}))
+        self.assertIn("a value of type object has no Java type", refused(MessageFormatException, MapMessage, {"a": object()}))
         self.assertIn("has no Java type", refused(MessageFormatException, StreamMessage, [{}]))
         self.assertIn("an entry of a map message needs a name", refused(MessageFormatException, MapMessage, {"": 1}))
 

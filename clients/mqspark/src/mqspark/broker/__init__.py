@@ -1,1 +1,4 @@
-"""Brokers as the driver and tasks see them: connections, management, nodes, records."""
+"""Brokers as the driver and tasks see them: connections, management, nodes, records.
+
+Neither Spark nor the columns of a message come in.
+"""

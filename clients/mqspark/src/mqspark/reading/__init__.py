@@ -1,1 +1,1 @@
-"""Batch and stream readers: offsets, positions, pushed filters, checkpoints."""
+"""Batch and stream readers: offsets, positions, pushed filters, checkpoints.  Sending, and the transactions of the sink, do not come in."""

@@ -1,1 +1,1 @@
-"""Branches of a sink, their decision, and healing after failures."""
+"""Branches of a sink, their decision, and healing after failures.  Brokers come in; messages, rows and Spark do not."""

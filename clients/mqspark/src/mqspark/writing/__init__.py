@@ -1,1 +1,1 @@
-"""The sink: plans, targets, sending."""
+"""The sink: plans, targets, sending.  Of the room of readers only checkpoints come in."""

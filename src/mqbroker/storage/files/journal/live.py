@@ -34,7 +34,7 @@ class LiveIndex:
         self._messages = messages
         self._bindings = bindings
         self._numbered: dict[object, Segment] = {}
-        """Duplicate ids and branches: their numbers come from one row."""
+        """The segment of each record of duplicate ids or of a branch, by record id; both take their ids from one sequence."""
         self._branches: dict[int, dict[Message, None]] = {}
         """The stored messages of each prepared branch, and the branch of each of them."""
         self._branch_of: dict[Message, int] = {}

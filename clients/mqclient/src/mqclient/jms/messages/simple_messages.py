@@ -96,7 +96,7 @@ class ObjectMessage(Message):
         try:
             self._content = json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
         except (TypeError, ValueError) as error:
-            raise MessageFormatException(f"a {type(value).__name__} cannot be written as JSON: {error}") from error
+            raise MessageFormatException(f"a value of type {type(value).__name__} cannot be written as JSON: {error}") from error
 
     @property
     def body(self) -> object:

@@ -118,7 +118,7 @@ def typed(value: object) -> TypedValue:
     if isinstance(value, bytes | bytearray | memoryview):
         return types.BYTES, bytes(value)
     raise MessageFormatException(
-        f"a {type(value).__name__} has no Java type; use bool, int, float, str, bytes, None or a wrapper such as Long"
+        f"a value of type {type(value).__name__} has no Java type; use bool, int, float, str, bytes, None or a wrapper such as Long"
     )
 
 
