@@ -143,6 +143,8 @@ class FakeData:
     def __init__(self, own: StoreSession) -> None:
         self.session = own
         self.waiting: list[tuple[list[StoreSession], Callable[[Exception | None], object]]] = []
+        self.temporary: list[Mapping[str, str]] = []
+        """The temporary destinations of each takeover."""
         self.held = False
         """Do the messages wait to be read?"""
         self.behind = 0
@@ -159,6 +161,7 @@ class FakeData:
 
     def inherit(self, sessions: Sequence[StoreSession], temporary: Mapping[str, str], done: Callable[[Exception | None], object]) -> None:
         self.waiting.append((list(sessions), done))
+        self.temporary.append(temporary)
         if not self.held:
             self.finish()
 
