@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from twisted.internet.defer import Deferred, fail, succeed
@@ -143,8 +143,6 @@ class FakeData:
     def __init__(self, own: StoreSession) -> None:
         self.session = own
         self.waiting: list[tuple[list[StoreSession], Callable[[Exception | None], object]]] = []
-        self.temporary: list[Mapping[str, str]] = []
-        """The temporary destinations of each takeover."""
         self.held = False
         """Do the messages wait to be read?"""
         self.behind = 0
@@ -159,9 +157,8 @@ class FakeData:
         self.coming.append(Deferred())
         return self.coming[-1]
 
-    def inherit(self, sessions: Sequence[StoreSession], temporary: Mapping[str, str], done: Callable[[Exception | None], object]) -> None:
+    def inherit(self, sessions: Sequence[StoreSession], done: Callable[[Exception | None], object]) -> None:
         self.waiting.append((list(sessions), done))
-        self.temporary.append(temporary)
         if not self.held:
             self.finish()
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.imq.definitions.temporary import KIND
 from mqbroker.imq.enhanced.takeover import FOLLOW_SECONDS, TakeoverError
 from mqbroker.storage.shared.brokers import State
 from mqbroker.storage.sql.database import DatabaseError
@@ -61,18 +60,6 @@ class TakeoverTests(SynchronousTestCase):
         self.assertEqual([self.state(each) for each in (self.one, self.two)], [(State.FAILOVER_COMPLETE, "b3")] * 2)
         [(sessions, _)] = self.three.active.data.waiting
         self.assertEqual({each.node_id for each in sessions}, nodes)
-
-    def test_temporary_destinations_come_to_the_taker_of_a_taker_that_dies_before_it_has_read_them(self) -> None:
-        insert = table("INSERT INTO {setting} (session, kind, name, value) VALUES (?, ?, ?, ?)")
-        self.cluster.connection.run(insert, (self.one.active.data.session.number, KIND, "replies", "{}"))
-        self.two.active.data.held = True
-        self.one.kill()
-        self.cluster.pass_time(8)
-        self.assertEqual(self.state(self.one), (State.FAILOVER_COMPLETE, "b2"))
-        self.two.kill()
-        self.cluster.pass_time(8)
-        self.assertEqual(self.state(self.two), (State.FAILOVER_COMPLETE, "b3"))
-        self.assertEqual(self.three.active.data.temporary, [{"replies": "{}"}])
 
     def test_of_two_takers_at_once_one_does_it(self) -> None:
         self.one.kill()
