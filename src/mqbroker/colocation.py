@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import Deferred, succeed
 from twisted.logger import Logger
 
 from mqbroker.config.instance.broker_settings import BrokerSettings
@@ -234,16 +234,16 @@ class Colocation:
                 found.append(Hosted(number, str(kept), None))
         return found
 
-    def start(self, hosted: Hosted, ended: Callable[[str], object]) -> ProcessBroker:
+    def keeps(self, hosted: Hosted) -> Deferred[bool]:
+        if hosted.folders is not None:
+            return succeed(True)  # the store of its primary
+        return self._defer_to_thread(lambda: self._kept(hosted.number) in (hosted.node_id, UNREADABLE))
+
+    def start(self, hosted: Hosted, left: Callable[[str], object], failed: Callable[[str], object]) -> ProcessBroker:
         configuration = hosted_configuration(self._settings.configuration, hosted, self._in_process)
         settings = replace(self._settings, configuration=configuration, web=(), warnings=())
-
-        def failed(reason: str) -> None:
-            log.critical("the hosted backup {name} cannot go on: {reason}", name=hosted.name, reason=reason)
-            ended(reason)
-
         try:
-            broker = self._make_broker(settings, failed, lambda: ended("it has given way, or was stopped"))
+            broker = self._make_broker(settings, failed, lambda: left("it has given way, or was stopped"))
             broker.start()
         except StartError as error:
             raise HostingError(str(error)) from error

@@ -201,21 +201,32 @@ class ColocationTests(SynchronousTestCase):
         self.assertEqual(asked.node_id, NODE)
 
     def test_a_hosted_broker_says_why_it_ends(self) -> None:
-        ended: list[str] = []
-        broker = self.colocation().start(Hosted(1, NODE, None), ended.append)
+        left: list[str] = []
+        failed: list[str] = []
+        broker = self.colocation().start(Hosted(1, NODE, None), left.append, failed.append)
         self.assertEqual(broker.settings.web, ())
         self.assertEqual(broker.settings.configuration.journal_directory, "data/journalcolocated_backup_1")
         broker.failed("the disk is full")
         broker.stop_wanted()
-        self.assertEqual(ended, ["the disk is full", "it has given way, or was stopped"])
+        self.assertEqual((failed, left), (["the disk is full"], ["it has given way, or was stopped"]))
+
+    def test_a_copy_is_kept_unless_it_is_certainly_of_no_use(self) -> None:
+        self.copied(1, NODE)
+        self.copied(2, NODE, CopyState.INCOMPLETE)
+        self.copied(3, NODE)
+        (self.journal(3) / RECORD_FILE).write_bytes(b"damaged")
+        found = [self.successResultOf(self.colocation().keeps(Hosted(number, NODE, None))) for number in (1, 2, 3, 4)]
+        self.assertEqual(found, [True, False, True, False])
+        self.assertFalse(self.successResultOf(self.colocation().keeps(Hosted(1, OTHER, None))))
+        self.assertTrue(self.successResultOf(self.colocation(SHARED).keeps(Hosted(1, NODE, dict.fromkeys(FOLDERS, "/theirs")))))
 
     def test_a_start_that_is_refused(self) -> None:
-        error = self.assertRaises(HostingError, self.colocation().start, Hosted(2, NODE, None), lambda reason: None)
+        error = self.assertRaises(HostingError, self.colocation().start, Hosted(2, NODE, None), print, print)
         self.assertEqual(str(error), "port 201 is taken")
 
     def test_a_scale_down_of_a_hosted_broker_is_cut_short(self) -> None:
         colocation = self.colocation()
-        first, second = (colocation.start(Hosted(number, NODE, None), lambda reason: None) for number in (1, 3))
+        first, second = (colocation.start(Hosted(number, NODE, None), print, print) for number in (1, 3))
         self.assertFalse(colocation.scales_down)
         first.scales_down = True
         self.assertTrue(colocation.scales_down)

@@ -63,7 +63,7 @@ class ActiveBroker:
         self.messages_recovered = len(recovered.messages)
         self._parts = parts
         self._stop_wanted = stop_wanted
-        self._kept: Mapping[tuple[str, str], str] = dict(recovered.settings)
+        self._kept: Mapping[tuple[str, str], str] = _kept(recovered)
         self._audit = AuditLog()
         self._management: ManagementService | None = None
         self._grouping: GroupingHandler | None = None
@@ -269,3 +269,13 @@ class ActiveBroker:
             self.others.clustering.cut()
         self.server.stop()
         self.messaging.stop()
+
+
+def _kept(recovered: Recovered) -> dict[tuple[str, str], str]:
+    """The settings of this broker, and those of others that it has taken over and not read before it ended."""
+    settings = dict(recovered.settings)
+    if recovered.inherited:
+        from mqbroker.imq.definitions.temporary import KIND, inherited_destinations
+
+        settings = {(KIND, name): text for name, text in inherited_destinations(recovered.inherited).items()} | settings
+    return settings

@@ -9,6 +9,7 @@ from twisted.internet.defer import Deferred
 
 from mqbroker import __version__
 from mqbroker.imq.administration.quiescence import has_clients, has_transient_messages
+from mqbroker.imq.definitions.temporary import inherited_destinations
 from mqbroker.imq.enhanced.desk import Desk
 from mqbroker.imq.enhanced.membership import ADMISSION, Membership
 from mqbroker.imq.enhanced.sides import MemberStart, Outside
@@ -224,12 +225,12 @@ class ActiveData:
         self._server.turn.run(self._shared.recording.come_to, position, done)
         return stored
 
-    def inherit(self, sessions: Sequence[StoreSession], temporary: Mapping[str, str], done: Callable[[Exception | None], object]) -> None:
+    def inherit(self, sessions: Sequence[StoreSession], done: Callable[[Exception | None], object]) -> None:
         def read(recovered: Recovered | None, error: Exception | None) -> None:
             if recovered is not None:
                 self._server.messaging.adopt(recovered)
                 self._delivery().coordination.restore()
-                self._shared.temporary.inherit(temporary)
+                self._shared.temporary.inherit(inherited_destinations(recovered.inherited))
             done(error)
 
         self._store.inherit(sessions, read)

@@ -20,12 +20,15 @@ from mqbroker.storage.disk.diskwriter import DiskWriter
 from mqbroker.storage.errors import StorageError
 
 if TYPE_CHECKING:
-    from mqbroker.messaging.ports import Store
+    from mqbroker.messaging.ports import Cancellable, Store
     from mqbroker.server.observation.metrics import MetricsSource
     from mqbroker.server.transport.cluster_channel import ClusterChannel
     from mqbroker.server.transport.waiting import WaitingServer
 
 log = Logger(namespace="mqbroker")
+
+LISTEN_SECONDS = 1.0
+"""Between two attempts of a passive broker to open acceptors for others whose ports are taken."""
 
 STOP_SECONDS = 10.0
 """Seconds that an orderly stop waits for the disk before it gives up."""
@@ -77,6 +80,10 @@ class BrokerLife:
         """Has the last stop told its end?"""
         self._waiting_listeners: tuple[WaitingServer, Listeners] | None = None
         """Server and listeners for other brokers while this one is passive; None when there are none."""
+        self._listen_timer: Cancellable | None = None
+        """Until such listeners are tried again."""
+        self._listen_problem = ""
+        """Why such listeners could not be opened, as the log has it."""
 
     # --- state and figures
 
@@ -258,6 +265,7 @@ class BrokerLife:
 
     def take_brokers(self, node_id: str, register: Callable[[ClusterChannel], object]) -> None:
         """While the broker is passive, let other brokers ask what ``register`` has handlers for."""
+        self._listen_no_more()
         if self._waiting_listeners is not None:
             return
         server = self._waiting_server(node_id, register)
@@ -266,9 +274,25 @@ class BrokerLife:
             listeners.open()
         except StartError as error:
             server.stop()
-            self._store.fence(str(error))
+            if self._start_waits:
+                self._store.fence(str(error))
+            else:
+                # What a broker knows that has waited is lost with its end, as that it was in sync when the active one was lost.
+                self._tell_listen_problem(str(error))
+                self._listen_timer = self._parts.clock.call_later(LISTEN_SECONDS, self.take_brokers, node_id, register)
         else:
+            self._listen_problem = ""
             self._waiting_listeners = server, listeners
+
+    def _tell_listen_problem(self, problem: str) -> None:
+        if problem != self._listen_problem:
+            log.warn("other brokers cannot ask this one, which tries again: {problem}", problem=problem)
+            self._listen_problem = problem
+
+    def _listen_no_more(self) -> None:
+        if self._listen_timer is not None:
+            self._listen_timer.cancel()
+            self._listen_timer = None
 
     def _waiting_server(self, node_id: str, register: Callable[[ClusterChannel], object]) -> WaitingServer:
         from mqbroker.server.transport.waiting import WaitingServer
@@ -280,6 +304,7 @@ class BrokerLife:
 
     def take_nobody(self) -> Deferred[Any]:
         """End what :meth:`take_brokers` has begun; completes when the ports are free."""
+        self._listen_no_more()
         if self._waiting_listeners is None:
             return succeed(None)
         server, listeners = self._waiting_listeners
@@ -288,6 +313,7 @@ class BrokerLife:
         return listeners.close()
 
     def activate(self) -> None:
+        self._listen_no_more()
         store, waiting = self._store, self._waiting_listeners
         try:
             recovered = store.load()

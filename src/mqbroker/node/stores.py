@@ -52,12 +52,17 @@ def _database_store(
     claim = own if shared is None else WithOwnFolder(shared, own)
     bodies = folders.large_messages_directory
     home, broker_id = settings.configuration.home_cluster, settings.configuration.broker_of_store
+    moving: tuple[str, ...] = ()
     if home is not None and home.enhanced is not None:
+        from mqbroker.imq.definitions.temporary import KIND
         from mqbroker.node.enhanced import EnhancedActivation
 
+        moving = (KIND,)
         assert isinstance(parts.activation, EnhancedActivation)
         failed = parts.activation.watch_store(lambda: store, claim, failed)
-    store = SqlStore(database, parts.file_system, bodies, writer, new_writer(), parts.clock, parts.entropy, claim, failed, broker_id)
+    store = SqlStore(
+        database, parts.file_system, bodies, writer, new_writer(), parts.clock, parts.entropy, claim, failed, broker_id, moving
+    )
     return store
 
 

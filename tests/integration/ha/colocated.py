@@ -71,6 +71,14 @@ class ColocatedCase(FollowingClients, ProcessesCase):
             broker.wait_for(self.ready)
         return found
 
+    def fail_over(self, name: str) -> None:
+        """Let management stop an active broker."""
+        session = self.connect(name).create_session()
+        request = session.create_text_message("[]")
+        request.set_string_property("_AMQ_ResourceName", "broker")
+        request.set_string_property("_AMQ_OperationName", "forceFailover")
+        session.create_producer("queue://activemq.management").send(request)
+
     def colocated_of(self, name: str) -> str:
         """Further elements of ``colocated``."""
         return ""

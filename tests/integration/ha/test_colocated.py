@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+
 from tests.integration.ha.colocated import HOSTED, HOSTED_NO_LONGER, A, B, C, ColocatedCase, D, ReplicatedCase, hosted_by
 
 TEXTS = [f"m{number}" for number in range(50)]
@@ -44,6 +46,19 @@ class Lives(ColocatedCase):
         first.wait_for(TAKEN_OVER)
         self.assertEqual(self.received(hosted_by(A)), ["early", *TEXTS])
 
+    def finds_its_port_taken(self) -> None:
+        """Nobody but its host could start it again."""
+        first, second = self.both()
+        self.send_to(B, *TEXTS)
+        with socket.socket() as program:
+            program.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            program.bind(("127.0.0.1", self.ports[hosted_by(A)]))
+            program.listen()
+            second.kill()
+            first.wait_for("and is started again:")
+        first.wait_for(TAKEN_OVER)
+        self.assertEqual(self.received(hosted_by(A)), TEXTS)
+
     def scales_down(self) -> None:
         first, second = self.both()
         self.send_to(B, *TEXTS)
@@ -57,6 +72,9 @@ class Lives(ColocatedCase):
 
 
 class SharedStoreTests(Lives):
+    def test_a_hosted_backup_whose_port_is_taken_is_started_again(self) -> None:
+        self.finds_its_port_taken()
+
     def test_the_hosted_backup_serves_until_the_dead_broker_is_back(self) -> None:
         self.dies_and_comes_back()
 
@@ -98,6 +116,20 @@ class SharedStoreScaleDownTests(Lives):
 
 class ReplicationTests(ReplicatedCase, Lives):
     ready_again = 2  # its own backup has gone on meanwhile, and has given way to it
+
+    def test_a_hosted_backup_whose_port_is_taken_is_started_again(self) -> None:
+        self.finds_its_port_taken()
+
+    def test_the_newest_copy_is_hosted_again_after_management_has_stopped_it(self) -> None:
+        first, second = self.both()
+        self.send_to(B, "early")
+        second.kill()
+        first.wait_for(TAKEN_OVER)
+        self.send_to(hosted_by(A), *TEXTS)
+        self.fail_over(hosted_by(A))
+        first.wait_for("AMQ221002")
+        self.start(B)
+        self.assertEqual(self.received(B), ["early", *TEXTS])
 
     def test_the_hosted_backup_serves_until_the_dead_broker_is_back(self) -> None:
         self.dies_and_comes_back()

@@ -7,9 +7,10 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from mqbroker.imq.definitions.temporary import KIND as TEMPORARY
 from mqbroker.imq.enhanced.takeover import BehindError
 from mqbroker.imq.master.standing import Standing
-from mqbroker.messaging.ports import Recovered
+from mqbroker.messaging.ports import Inherited, Recovered
 from mqbroker.node.enhanced import ActiveData, ActiveMember, EnhancedActivation, show
 from mqbroker.server.observation.gauges import Gauges
 from mqbroker.storage.sql.session import StoreSession
@@ -113,12 +114,13 @@ class ActiveTests(SynchronousTestCase):
         shared: Any = SimpleNamespace(temporary=temporary)
         data = ActiveData(server, shared, lambda: delivery)
         session = StoreSession(1, "node", "owner", 2)
-        data.inherit([session], {"t": "{}"}, order.append)
+        data.inherit([session], order.append)
         self.assertEqual(order, [])
-        waiting[0](Recovered(), None)
+        found = Recovered(settings={(TEMPORARY, "t"): "{}", ("another", "t"): "{}"})
+        waiting[0](Recovered(inherited=[Inherited(found, lambda known: {})]), None)
         self.assertEqual((order, temporary.inherited), (["adopted", "restored", None], [{"t": "{}"}]))
         error = ValueError("damaged")
-        data.inherit([session], {}, order.append)
+        data.inherit([session], order.append)
         waiting[1](None, error)
         self.assertEqual(order[3:], [error])
 

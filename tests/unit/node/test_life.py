@@ -11,13 +11,14 @@ from typing import Any
 from unittest import mock
 
 from twisted.internet.defer import Deferred
+from twisted.logger import capturedLogs, formatEvent
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.config.instance.broker_settings import BrokerSettings
 from mqbroker.config.model.cluster import GroupingHandlerConfiguration
 from mqbroker.config.model.configuration import Configuration, QueueConfiguration
 from mqbroker.ha.one_copy import OneCopy
-from mqbroker.node.life import STOP_SECONDS, BrokerLife
+from mqbroker.node.life import LISTEN_SECONDS, STOP_SECONDS, BrokerLife
 from mqbroker.node.parts import StartError
 from mqbroker.node.stores import make_store
 from mqbroker.server.observation.metrics import render
@@ -412,6 +413,69 @@ class VotingTests(LifeCase):
         life = self.passive()
         self.patch(self.listeners[0], "serve", lambda server: self.fail("broken"))
         self.assert_closed(life)
+
+
+class TakenPortTests(PassiveCase):
+    """Another program has the port of a broker that has waited, and seeks to be active."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.problem: StartError | None = StartError("the port is taken")
+        self.tried = 0
+
+    def seeking(self) -> BrokerLife:
+        def make_listeners(server: Any) -> KnownListeners:
+            self.tried += 1
+            listeners = KnownListeners(server, self.problem)
+            self.listeners.append(listeners)
+            return listeners
+
+        life = self.life(activation=self.activation, make_listeners=make_listeners)
+        life.start()
+        with capturedLogs() as captured:
+            life.take_brokers("node", lambda channel: None)
+            self.clock.advance(LISTEN_SECONDS)
+            self.clock.advance(LISTEN_SECONDS)
+        told = [text for text in map(formatEvent, captured) if text and "the port is taken" in text]
+        self.assertEqual((self.tried, len(told), life.state), (3, 1, "passive"))
+        return life
+
+    def test_it_tries_again_and_remains_what_it_is(self) -> None:
+        life = self.seeking()
+        self.problem = None
+        self.clock.advance(LISTEN_SECONDS)
+        self.assertEqual((self.tried, self.listeners[-1].is_open), (4, True))
+        self.clock.advance(10 * LISTEN_SECONDS)
+        self.activation.grant()
+        self.assertEqual((self.tried, life.state), (4, "active"))
+        self.stopped(life)
+
+    def test_it_is_active_when_the_port_is_free_then(self) -> None:
+        life = self.seeking()
+        self.problem = None
+        self.activation.grant()
+        self.clock.advance(10 * LISTEN_SECONDS)
+        self.assertEqual((self.tried, life.state, self.failures), (4, "active", []))
+        self.stopped(life)
+
+    def test_it_fails_when_the_port_is_not_free_then(self) -> None:
+        life = self.seeking()
+        self.activation.grant()
+        self.clock.advance(10 * LISTEN_SECONDS)
+        self.assertEqual((self.tried, life.state, self.failures), (4, "failed", ["the port is taken"]))
+
+    def test_it_tries_no_more_after_its_end(self) -> None:
+        life = self.seeking()
+        self.stopped(life)
+        self.clock.advance(10 * LISTEN_SECONDS)
+        self.assertEqual(self.tried, 3)
+
+    def test_a_start_is_refused(self) -> None:
+        """Who starts it hears of the port."""
+        life = self.life(activation=Voter(), make_listeners=lambda server: KnownListeners(server, self.problem))
+        life.start()
+        self.settle()
+        self.assertEqual((life.state, self.failures), ("failed", ["FencedError: the port is taken"]))
 
 
 class SteppingBackTests(PassiveCase):

@@ -158,7 +158,7 @@ class Following:
             BackupRegistration(credentials.user, credentials.password, registration.wants_failback, registration.connector)
         )
         self._say(Hello(VERSION, registration.copy_id, registration.node_id))
-        late = ConnectionTimedOutError(f"the broker at {describe(self._place)} does not answer the registration of a replica")
+        late = ConnectionTimedOutError(f"the broker at {describe(self._place)} has neither taken nor refused this replica in time")
         await wait_at_most(self._runtime, self._welcomed, self._settings.call_timeout / 1000, late)
 
     def _refused(self, packet: BackupRegistrationFailed) -> None:

@@ -316,14 +316,20 @@ class Replica:
 
     def _look(self) -> None:
         now = self._clock.monotonic()
-        waits = self.state in (greeting.name, completing.name) or (self._feed is not None and self._feed.behind > 0)
-        if not waits:
+        if not self._owes_an_answer:
             self._last_answer = now
         if now - self._last_answer >= self._silence_seconds:
             self._looking = None
             self._end(f"AMQ222207: it has answered nothing for {self._silence_seconds:g} s")
         else:
             self._look_later()
+
+    @property
+    def _owes_an_answer(self) -> bool:
+        if self.state == greeting.name:
+            # A replica that has said who it is waits for its place.
+            return self._hello is None or self._owner.has_place(self)
+        return self.state == completing.name or self.behind > 0
 
     # --- the proof
 

@@ -14,7 +14,7 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from mqbroker.imq.links.requests import Peer, Peers
-from mqbroker.messaging.ports import Cancellable
+from mqbroker.messaging.ports import Cancellable, Inherited
 from mqbroker.messaging.queues.definitions import QueueDefinition
 from mqclient.errors import MQError
 
@@ -37,6 +37,11 @@ log = Logger(namespace="mqbroker.imq")
 def is_destination(definition: QueueDefinition, cluster_user: str) -> bool:
     """Is this the queue of a temporary destination?  One on another address is a subscription, and those of other brokers are theirs."""
     return definition.temporary and definition.name == definition.address and definition.user != cluster_user
+
+
+def inherited_destinations(inherited: Iterable[Inherited]) -> dict[str, str]:
+    """The temporary destinations of brokers that were taken over, by name, as the store keeps them."""
+    return {name: text for each in inherited for (kind, name), text in each.found.settings.items() if kind == KIND}
 
 
 class _Made(NamedTuple):
@@ -113,7 +118,10 @@ class TemporaryDestinations:
             self._linked(peer)
 
     def inherit(self, settings: Mapping[str, str]) -> None:
-        """This broker has taken over another one: the clients of its destinations have the reconnect time to come here."""
+        """This broker has taken over another one: the clients of its destinations have the reconnect time to come here.
+
+        ``settings`` are this broker's own in the store already.
+        """
         for name, text in settings.items():
             if name in self._own:
                 continue
@@ -123,13 +131,11 @@ class TemporaryDestinations:
                     self._define(made.definition)
             except (ValueError, MQError) as error:
                 log.warn("the temporary destination {name} is not taken over: {reason}", name=name, reason=str(error))
+                self._forget(name)
                 continue
             self._homes.pop(name, None)
             self._own[name] = made
             self._awaited[name] = None
-            batch = self._server.store.begin()
-            batch.put_setting(KIND, name, text)
-            self._server.store.commit(batch)
         own = self._server.node_id
         if self._awaited:
             timer = self._timers.pop(own, None)

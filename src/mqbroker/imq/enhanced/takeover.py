@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from twisted.internet.defer import CancelledError, Deferred, DeferredList
 from twisted.logger import Logger
 
-from mqbroker.imq.definitions.temporary import KIND as TEMPORARY
 from mqbroker.imq.enhanced.desk import Desk
 from mqbroker.imq.links.requests import Peers
 from mqbroker.storage.shared.brokers import BrokerRow, BrokerTable, Myself, State
@@ -62,11 +61,8 @@ class Data(Protocol):
     def come_to(self, position: int) -> Deferred[None]:
         """Follow the change record, and store what it says.  Fails with MQError."""
 
-    def inherit(self, sessions: Sequence[StoreSession], temporary: Mapping[str, str], done: Callable[[Exception | None], object]) -> None:
-        """Make everything that these sessions have this broker's; ``done`` is called in a turn, when clients may have it.
-
-        ``temporary`` are their temporary destinations by name, as the store keeps them.
-        """
+    def inherit(self, sessions: Sequence[StoreSession], done: Callable[[Exception | None], object]) -> None:
+        """Make everything that these sessions have this broker's; ``done`` is called in a turn, when clients may have it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +71,6 @@ class _Taken:
 
     sessions: list[StoreSession]
     nodes: list[str]
-    temporary: dict[str, str]
 
 
 class TakeoverEvents(Protocol):
@@ -195,7 +190,7 @@ class Takeover:
         def switch(connection: Connection) -> _Taken:
             sessions = look_or_take(connection) if again else take(connection)
             nodes = sorted(self._nodes(connection) - nodes_before)
-            return _Taken(sessions, nodes, session.settings_of(connection, sessions, TEMPORARY))
+            return _Taken(sessions, nodes)
 
         def take(connection: Connection) -> list[StoreSession]:
             return self._table.switch(connection, me, seen.broker, self._data.session.owner, self._data.check)
@@ -278,7 +273,7 @@ class Takeover:
     async def _inherit(self, seen: BrokerRow, taken: _Taken) -> None:
         """From here on the data are this broker's, whatever happens: its next start goes on."""
         inherited: Deferred[Exception | None] = Deferred()
-        self._data.inherit(taken.sessions, taken.temporary, inherited.callback)
+        self._data.inherit(taken.sessions, inherited.callback)
         error = await inherited
         if error is not None:
             text = "the messages of {broker} are this broker's, and could not be read: {error}; its next start tries again"

@@ -26,11 +26,17 @@ from mqbroker.storage.sql.rows import PageRow
 from mqbroker.storage.sql.schema import table
 from mqbroker.storage.sql.session import ID_BLOCK, StoreSession
 from mqbroker.storage.sql.source import Origin, Source
+from mqbroker.storage.sql.texts import kept
 from mqbroker.storage.sql.work import Work
 
 Done = Callable[[Recovered | None, Exception | None], object]
 
 _MOVE_DUPLICATES = table("UPDATE {duplicate} SET session = ? WHERE session = ?")
+_MOVE_SETTINGS = table(
+    "UPDATE {setting} SET session = ? WHERE session = ? AND kind = ? "
+    "AND NOT EXISTS (SELECT 1 FROM {setting} s WHERE s.session = ? AND s.kind = {setting}.kind AND s.name = {setting}.name)"
+)
+_DROP_SETTINGS = table("DELETE FROM {setting} WHERE session = ? AND kind = ?")
 _DROP_ADDRESSES = table("DELETE FROM {address} WHERE session = ?")
 _END = table(
     "DELETE FROM {session} WHERE session = ? AND current = 0 "
@@ -46,6 +52,7 @@ _REST = tuple(
 class Inheriting:
     """The inherited sessions of a store.
 
+    ``moving`` are the kinds of settings that become this broker's own with the queues.
     ``write`` hands work over for the next transaction; ``begin_ids`` lets ids go on from a number that was drawn.  A database that is away
     is asked again after ``pause`` seconds.
     """
@@ -62,6 +69,7 @@ class Inheriting:
         write: Callable[[Work], object],
         begin_ids: Callable[[int], object],
         pause: float,
+        moving: Collection[str],
     ) -> None:
         self.origins = Origins()
         self._pager = pager
@@ -72,6 +80,7 @@ class Inheriting:
         self._write = write
         self._begin_ids = begin_ids
         self._pause = pause
+        self._moving = moving
         self._known: set[int] = set()
         self._ending: set[int] = set()
         """Sessions with nothing in them but rows that are still to be removed, perhaps."""
@@ -142,6 +151,11 @@ class Inheriting:
         """The definitions are this broker's own from now on, and so are the duplicate ids; queues that were deleted go."""
         work = Work()
         work.ordered = [(_MOVE_DUPLICATES, (self._pager.session, state.session)), (_DROP_ADDRESSES, (state.session,))]
+        for kind in map(kept, self._moving):
+            work.ordered += [
+                (_MOVE_SETTINGS, (self._pager.session, state.session, kind, self._pager.session)),
+                (_DROP_SETTINGS, (state.session, kind)),
+            ]
         for queue_id in deleted:
             remove_queue(work, state.session, queue_id)
         self._write(work)

@@ -6,7 +6,7 @@ waits for neither, except at the start.  A database that is away stalls durable 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import Any
 
@@ -46,7 +46,7 @@ class SqlStore(Tickets):
     ``bodies_directory`` is where bodies of large messages lie as they come in.  ``writer`` and ``reading`` are two threads.
     ``claim`` is the right to the local folder of the broker: a second process of the same instance is refused, while one that has the data
     from elsewhere is told apart by the epoch.  ``on_failure`` is called once, with a reason, when the store is lost.  ``broker_id`` is that
-    of a member of an enhanced cluster, '' = it is none.
+    of a member of an enhanced cluster, '' = it is none.  ``moving``: see :class:`.Inheriting`.
     """
 
     _log = Logger()
@@ -63,6 +63,7 @@ class SqlStore(Tickets):
         claim: Claim,
         on_failure: Callable[[str], object] | None = None,
         broker_id: str = "",
+        moving: Collection[str] = (),
     ) -> None:
         super().__init__(on_failure)
         self.node_id = ""
@@ -91,7 +92,7 @@ class SqlStore(Tickets):
             PAUSE,
         )
         self._inheriting = Inheriting(
-            pager, self._bodies, self._connections, reading, clock.call_later, self._hand_over, self._begin_ids, PAUSE
+            pager, self._bodies, self._connections, reading, clock.call_later, self._hand_over, self._begin_ids, PAUSE, moving
         )
         self._reads: RowsRead | None = None
         self._session: StoreSession

@@ -20,9 +20,10 @@ REPLICATED = ReplicationConfiguration(True)
 class PlayedBroker:
     """A hosted broker."""
 
-    def __init__(self, hosted: Hosted, ended: Callable[[str], object]) -> None:
+    def __init__(self, hosted: Hosted, left: Callable[[str], object], failed: Callable[[str], object]) -> None:
         self.hosted = hosted
-        self.ended = ended
+        self.left = left
+        self.failed = failed
         self.state = "passive"
         self.stopping: list[Deferred[None]] = []
         self.held = False
@@ -52,6 +53,8 @@ class PlayedProcess:
         self.held: Deferred[Any] | None = None
         """The next place is found when this fires."""
         self.asked: list[tuple[str, Any, list[int]]] = []
+        self.kept = True
+        """Has a backup that has ended what its node may need?"""
 
     def find_place(self, node_id: str, folders: Any, taken: Collection[int]) -> Deferred[Hosted]:
         self.asked.append((node_id, folders, sorted(taken)))
@@ -61,10 +64,13 @@ class PlayedProcess:
         held, self.held = self.held, None
         return succeed(found) if held is None else held.addCallback(lambda _: found)
 
-    def start(self, hosted: Hosted, ended: Callable[[str], object]) -> PlayedBroker:
+    def keeps(self, hosted: Hosted) -> Deferred[bool]:
+        return succeed(self.kept)
+
+    def start(self, hosted: Hosted, left: Callable[[str], object], failed: Callable[[str], object]) -> PlayedBroker:
         if self.failure:
             raise HostingError(self.failure)
-        self.started.append(PlayedBroker(hosted, ended))
+        self.started.append(PlayedBroker(hosted, left, failed))
         return self.started[-1]
 
 

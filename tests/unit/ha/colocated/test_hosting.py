@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import Deferred, fail
 from twisted.logger import capturedLogs, formatEvent
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.cluster.membership.votes import ASKED, HOSTED, OFFER_VOTE, WANTED_VOTE, Offer
 from mqbroker.config.model.cluster import ColocatedConfiguration, ReplicationConfiguration, SharedStoreConfiguration
 from mqbroker.ha.colocated.hosted_configuration import Hosted
-from mqbroker.ha.colocated.hosting import LOOK_SECONDS, Hosting
+from mqbroker.ha.colocated.hosting import AGAIN_SECONDS, AGAIN_SECONDS_MAX, LOOK_SECONDS, Hosting
 from mqbroker.server.cluster_port import HostedFigures
 from mqbroker.server.transport.cluster_channel import PRODUCT
 from mqclient.protocol.topology import TopologyMember
@@ -191,18 +191,21 @@ class EndTests(HostCase):
     def test_a_backup_that_ends_tells_whoever_asked_for_it(self) -> None:
         peer = self.peer()
         self.assertTrue(self.ask(peer=peer))
-        self.process.started[0].ended("the journal can no longer be written")
+        self.process.kept = False
+        self.process.started[0].failed("the journal can no longer be written")
         self.assertFalse(peer.transport.closed)
         self.world.clock.advance(0)
         self.assertTrue(peer.transport.closed)
-        self.assertEqual((self.hosting.figures, self.offer()), ([], Offer(0, self.world.server.node_id, True)))
+        self.assertEqual(self.offer(), Offer(0, self.world.server.node_id, True))
+        self.world.clock.advance(AGAIN_SECONDS)
+        self.assertEqual((self.hosting.figures, self.offer(node_id="third")), ([], Offer(0, self.world.server.node_id, True)))
 
     def test_as_long_as_it_ends_its_place_is_taken(self) -> None:
         self.assertTrue(self.ask())
         (broker,) = self.process.started
         broker.held = True
-        broker.ended("it has given way")
-        broker.ended("it has given way")
+        broker.left("it has given way")
+        broker.left("it has given way")
         self.world.clock.advance(0)
         self.assertEqual(len(broker.stopping), 1)
         self.assertEqual(self.offer(), Offer(1, self.world.server.node_id, False))
@@ -216,7 +219,7 @@ class EndTests(HostCase):
         self.ask(replace(WANTED, node_id="second", backup_size=1))
         for broker in self.process.started:
             broker.held = True
-        self.process.started[0].ended("it has given way")
+        self.process.started[0].left("it has given way")
         self.world.clock.advance(0)
         stopped = self.hosting.stop()
         for broker in self.process.started:
@@ -258,10 +261,100 @@ class EndTests(HostCase):
         self.hosting.resume([Hosted(2, OTHER, None)])
         self.assertEqual(len(self.process.started), 1)
 
-    def test_what_cannot_be_hosted_again_leaves_its_place(self) -> None:
+
+class ReturnTests(HostCase):
+    """Nobody asks for the backup of a primary that has gone: the host starts it again by itself."""
+
+    def ends(self, number: int, reason: str = "port 1 is taken") -> None:
+        """The last broker that was started cannot go on."""
+        self.assertEqual(len(self.process.started), number)
+        self.process.started[-1].failed(reason)
+        self.world.clock.advance(0)
+
+    def told(self, captured: Any) -> list[str]:
+        texts = [formatEvent(event) or "" for event in captured]
+        return [text for text in texts if "is started again" in text]
+
+    def test_a_backup_that_fails_is_started_again_in_its_place_after_longer_and_longer_pauses(self) -> None:
+        self.ask()
+        with capturedLogs() as captured:
+            for number, pause in enumerate((1, 2, 4, 8, 16, 32, 60, 60), 1):
+                self.ends(number)
+                self.world.clock.advance(pause - 0.1)
+                self.assertEqual(len(self.process.started), number)
+                self.world.clock.advance(0.1)
+        self.assertEqual({broker.hosted for broker in self.process.started}, {Hosted(1, OTHER, None)})
+        self.assertEqual(self.told(captured), ["the hosted backup colocated_backup_1 cannot go on, and is started again: port 1 is taken"])
+        self.assertEqual(self.hosting.figures, [HostedFigures("colocated_backup_1", OTHER, "passive")])
+
+    def test_after_a_while_pauses_begin_anew(self) -> None:
+        self.ask()
+        with capturedLogs() as captured:
+            for number in (1, 2):
+                self.ends(number)
+                self.world.clock.advance(AGAIN_SECONDS)
+                self.world.clock.advance(AGAIN_SECONDS_MAX)
+        self.assertEqual((len(self.process.started), len(self.told(captured))), (3, 2))
+
+    def test_a_start_that_fails_is_tried_again(self) -> None:
         self.process.failure = "port 1 is taken"
         self.hosting.resume([Hosted(2, OTHER, None)])
-        self.assertEqual(self.offer(), Offer(0, self.world.server.node_id, True))
+        self.assertEqual(self.hosting.figures, [HostedFigures("colocated_backup_2", OTHER, "failed")])
+        self.world.clock.advance(AGAIN_SECONDS)
+        self.process.failure = ""
+        self.world.clock.advance(AGAIN_SECONDS * 2)
+        self.assertEqual([broker.hosted for broker in self.process.started], [Hosted(2, OTHER, None)])
+
+    def test_its_place_stays_taken_but_its_primary_need_not_wait(self) -> None:
+        self.ask()
+        self.ends(1)
+        own = self.world.server.node_id
+        self.assertEqual((self.offer(node_id="third"), self.offer()), (Offer(1, own, False), Offer(0, own, True)))
+        self.assertTrue(self.ask())
+        self.assertEqual(self.process.asked[-1], (OTHER, None, [0]))
+        self.world.clock.advance(AGAIN_SECONDS_MAX)
+        self.assertEqual(len(self.process.started), 2)
+
+    def test_a_copy_that_was_stopped_may_be_the_newest_one(self) -> None:
+        """As after a stop by management while its primary is away."""
+        self.ask()
+        self.process.started[0].left("it has given way, or was stopped")
+        self.world.clock.advance(0)
+        self.assertEqual(self.hosting.figures, [HostedFigures("colocated_backup_1", OTHER, "ended")])
+        self.world.clock.advance(AGAIN_SECONDS)
+        self.assertEqual(len(self.process.started), 2)
+
+    def test_a_shared_store_that_was_left_is_there_for_its_primary(self) -> None:
+        self.hosting = self.hosts(SHARED)
+        self.ask(BackupRequest(0, *FOLDERS, OTHER))
+        self.process.started[0].left("it has given way, or was stopped")
+        self.world.clock.advance(AGAIN_SECONDS_MAX)
+        self.assertEqual((len(self.process.started), self.hosting.figures), (1, []))
+
+    def test_the_end_of_the_host_is_that_of_all(self) -> None:
+        self.ask()
+        self.ends(1)
+        self.successResultOf(self.hosting.stop())
+        self.world.clock.advance(AGAIN_SECONDS_MAX)
+        self.assertEqual((len(self.process.started), self.hosting.figures), (1, []))
+
+    def test_a_host_that_ends_while_it_looks_at_a_copy_starts_nothing(self) -> None:
+        self.ask()
+        self.ends(1)
+        looked: Deferred[bool] = Deferred()
+        self.patch(self.process, "keeps", lambda hosted: looked)
+        self.world.clock.advance(AGAIN_SECONDS)
+        self.successResultOf(self.hosting.stop())
+        looked.callback(True)
+        self.assertEqual(len(self.process.started), 1)
+
+    def test_a_defect_leaves_the_place(self) -> None:
+        self.ask()
+        self.ends(1)
+        self.patch(self.process, "keeps", lambda hosted: fail(RuntimeError("broken")))
+        self.world.clock.advance(AGAIN_SECONDS)
+        self.assertEqual(len(self.flushLoggedErrors(RuntimeError)), 1)
+        self.assertEqual((self.hosting.figures, self.offer(node_id="third").count), ([], 0))
 
 
 class LookTests(ColocatedCase):
@@ -284,6 +377,19 @@ class LookTests(ColocatedCase):
         broker.state = "passive"
         self.run_for(LOOK_SECONDS)
         self.assertEqual((len(asked), broker.state), (2, "stopped"))
+        self.assertEqual((hosting.figures, len(process.started)), ([], 1))
+        self.successResultOf(hosting.stop())
+
+    def test_a_backup_that_fails_again_and_again_ends_too(self) -> None:
+        primary, host = self.broker("primary", 1, 2), self.broker("host", 2, 1)
+        channel: Any = primary.life.active.server.cluster_channel
+        channel.register_vote(WANTED_VOTE, lambda connection, question: b"\x00")
+        hosting, process = self.host(host)
+        process.failure = "port 1 is taken"
+        hosting.resume([Hosted(1, primary.life.active.server.node_id, None)])
+        self.assertEqual(len(hosting.figures), 1)
+        self.run_for(LOOK_SECONDS + 1)
+        self.assertEqual(hosting.figures, [])
         self.successResultOf(hosting.stop())
 
     def test_a_primary_that_does_not_answer_keeps_its_backup(self) -> None:

@@ -177,7 +177,7 @@ class RetryTests(SearchCase):
         host = search.host
         assert host is not None
         processes[host].refusal = "the disk is full"
-        processes[host].started[0].ended("the disk is full")
+        processes[host].started[0].failed("the disk is full")
         self.run_until(lambda: search.host not in (None, host))
 
     def test_a_broker_that_is_not_active_asks_nobody(self) -> None:

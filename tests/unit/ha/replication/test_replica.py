@@ -167,14 +167,27 @@ class WaitingTests(ReplicaCase):
 
     def test_it_is_welcome_when_there_is_a_place(self) -> None:
         self.say(p.Hello(p.VERSION, "B", "node"))
-        self.clock.advance(4)
-        self.assertEqual((self.connection.said(), self.owner.feed), ([], None))
+        for _ in range(20):
+            self.clock.advance(1)
+        self.assertEqual((self.connection.said(), self.owner.feed, self.replica.reason), ([], None, ""))
         self.owner.places = True
         self.replica.welcome()
         self.clock.advance(4)
         self.assertEqual((self.connection.said(), self.owner.told), ([self.owner.welcome()], []))
         self.say(p.Ready())
         self.assertEqual(self.owner.feed.state, "started")
+
+    def test_from_its_place_on_it_has_to_answer(self) -> None:
+        self.say(p.Hello(p.VERSION, "B", "node"))
+        self.clock.advance(4)
+        self.owner.places = True
+        self.replica.welcome()
+        self.clock.advance(6)
+        self.assertIn("AMQ222207", self.replica.reason)
+
+    def test_one_that_does_not_say_who_it_is_is_given_up(self) -> None:
+        self.clock.advance(6)
+        self.assertIn("AMQ222207", self.replica.reason)
 
     def test_it_is_welcome_when_it_has_said_who_it_is(self) -> None:
         self.owner.places = True

@@ -222,6 +222,8 @@ class InheritedTests(TemporaryCase):
         kept = {name: text for (kind, name), text in self.two.store.settings.items() if kind == temporary.KIND}
         self.two.stop(crash=True)
         self.net.settle()
+        assert self.one.store is not None
+        self.one.store.settings.update({(temporary.KIND, name): text for name, text in kept.items()})
         self.one.world.server.turn.run(self.one.shared.temporary.inherit, kept)
         return kept
 
@@ -232,6 +234,8 @@ class InheritedTests(TemporaryCase):
         self.net.clock.advance(2)
         self.net.settle()
         self.assertEqual((self.one.queues, self.three.queues), ([], []))
+        assert self.one.store is not None
+        self.assertNotIn((temporary.KIND, "t"), self.one.store.settings)
 
     def test_a_client_that_comes_back_has_its_destination(self) -> None:
         self.taken_over()
@@ -240,5 +244,8 @@ class InheritedTests(TemporaryCase):
         self.assertEqual(self.one.queues, ["t"])
 
     def test_a_record_that_cannot_be_read_is_left_out(self) -> None:
+        assert self.one.store is not None
+        self.one.store.settings[temporary.KIND, "x"] = "{}"
         self.one.world.server.turn.run(self.one.shared.temporary.inherit, {"x": "{}"})
         self.assertEqual(self.one.queues, [])
+        self.assertNotIn((temporary.KIND, "x"), self.one.store.settings)

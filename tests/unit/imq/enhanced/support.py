@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from twisted.internet.defer import Deferred, fail, succeed
@@ -133,7 +133,7 @@ class FakeData:
         self.coming.append(Deferred())
         return self.coming[-1]
 
-    def inherit(self, sessions: Sequence[StoreSession], temporary: Mapping[str, str], done: Callable[[Exception | None], object]) -> None:
+    def inherit(self, sessions: Sequence[StoreSession], done: Callable[[Exception | None], object]) -> None:
         self.waiting.append((list(sessions), done))
         if not self.held:
             self.finish()

@@ -18,6 +18,9 @@ from tests.support.disk import SimulatedDisk
 from tests.support.diskwriter import SimulatedDiskWriter
 from tests.unit.storage.support import LARGE
 
+MOVING = ("moving",)
+"""Kinds of settings that become the taker's own."""
+
 
 class BreakingDatabase:
     """Connections that break, by chance: before a transaction, within one, and before or after its commit."""
@@ -134,6 +137,7 @@ class SqlRig:
             OwnFolder(self.disk, LARGE),
             self.failures.append,
             self.broker_id,
+            MOVING,
         )
         return self.store
 

@@ -143,6 +143,22 @@ class InheritingTests(TakenTestCase, TestCase):
         self.assertEqual([entry.record_id for entry in recovered.duplicate_ids], [record])
         self.assertEqual((recovered.settings, recovered.inherited[0].found.addresses), ({}, []))
 
+    def test_settings_that_move_are_the_takers_own_once_it_has_read_them(self) -> None:
+        for rig, name, value in ((self.target, "both", "1"), (self.target, "moves", "2"), (self.taker, "both", "3")):
+            batch = rig.store.begin()
+            batch.put_setting("moving", name, value)
+            rig.store.commit(batch)
+            rig.settle()
+        self.store(b"1")
+        switch(self.target, self.taker)
+        recovered = self.taker.kill()
+        [inherited] = recovered.inherited
+        both, moves = ("moving", "both"), ("moving", "moves")
+        self.assertEqual((recovered.settings, inherited.found.settings), ({both: "3"}, {both: "1", moves: "2"}))
+        self.assign(inherited)
+        recovered = self.taker.kill()
+        self.assertEqual((recovered.settings, recovered.inherited[0].found.settings), ({both: "3", moves: "2"}, {}))
+
     def test_a_queue_that_is_deleted_takes_what_it_inherited_along(self) -> None:
         self.store(b"1")
         self.assign(self.take())

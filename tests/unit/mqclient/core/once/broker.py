@@ -39,7 +39,8 @@ class _Transaction:
     def forget(self) -> None:
         self.messages: list[CoreMessage] = []
         self.acknowledged: list[int] = []
-        self.doomed = False
+        self.doomed = 0
+        """The code of the refusal that keeps it from being committed."""
 
 
 class RememberingBroker(ScriptedBroker):
@@ -109,7 +110,7 @@ class RememberingBroker(ScriptedBroker):
         address = message.address or ""
         key = address, message.get(KEY_DUPLICATE_ID)
         if address in self.refused:
-            session.doomed = True
+            session.doomed = self.refused[address]
             return [ExceptionResponse(self.refused[address], "refused", packet.correlation_id)]
         if session.transacted:
             session.messages.append(message)
@@ -124,7 +125,7 @@ class RememberingBroker(ScriptedBroker):
         if any((each.address, each.get(KEY_DUPLICATE_ID)) in self.ids for each in messages):
             return ExceptionResponse(113, "duplicate", correlation)
         if doomed:
-            return ExceptionResponse(105, "refused", correlation)
+            return ExceptionResponse(doomed, "refused", correlation)
         for message in messages:
             self._store(message)
         self.acknowledged += acknowledged

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from twisted.internet.defer import Deferred
@@ -318,9 +320,9 @@ class SendingTests(CommitTestCase):
         self.world.finish(self.session.rollback())
         self.assertEqual(self.broker.stored, [])
 
-    def queue_refused(self, code: int = 104) -> None:
+    def queue_refused(self, code: int = 104, text: str = "the database is away") -> None:
         self.broker.queue_info = {"exists": False}
-        self.broker.answers[CreateQueueV2] = lambda _: ExceptionResponse(code, "the database is away")
+        self.broker.answers[CreateQueueV2] = lambda _: ExceptionResponse(code, text)
 
     def test_a_queue_that_cannot_be_made_just_now_is_waited_for(self) -> None:
         self.start()
@@ -367,19 +369,57 @@ class SendingTests(CommitTestCase):
         return commit
 
     def test_a_commit_in_doubt_waits_until_the_queue_can_be_made(self) -> None:
-        for code in (104, 105):
-            self.start(call_timeout=5000)
-            commit = self.in_doubt()
-            self.queue_refused(code)
-            self.back()
-            self.world.advance(100, step=0.25)
-            self.assertTrue(pending(commit))
-            self.broker.answers.clear()
-            self.world.advance(1)
-            self.world.finish(commit)
-            self.assertEqual(self.broker.bodies(), [b"one"])
-            self.tearDown()
-        self.start()
+        self.start(call_timeout=5000)
+        commit = self.in_doubt()
+        self.queue_refused()
+        self.back()
+        self.world.advance(100, step=0.25)
+        self.assertTrue(pending(commit))
+        self.broker.answers.clear()
+        self.world.advance(1)
+        self.world.finish(commit)
+        self.assertEqual(self.broker.bodies(), [b"one"])
+
+    def refused_for_good(self, refuse: Callable[[], object]) -> None:
+        """A commit in doubt is not known for ever, once the connection could be used for the time of a call."""
+        self.start(call_timeout=5000)
+        commit = self.in_doubt()
+        refuse()
+        self.world.advance(20)
+        self.back()
+        self.world.advance(4)
+        self.assertTrue(pending(commit))
+        self.world.advance(3)
+        self.assertIn("whether the commit with the duplicate id", str(self.failure(ExactlyOnceError, commit)))
+        self.broker.answers.clear()
+        self.broker.refused.clear()
+        self.sends(b"two")
+        self.commit()
+        self.assertEqual(self.broker.bodies(), [b"one", b"two"])
+
+    def test_a_missing_permission_is_an_answer(self) -> None:
+        """As at a backup with other security settings."""
+        self.refused_for_good(partial(self.queue_refused, 105))
+
+    def test_so_is_one_to_send_the_claim(self) -> None:
+        self.refused_for_good(lambda: self.broker.refused.update({COMMITS_ADDRESS: 105}))
+
+    def test_a_permission_that_is_given_in_time_is_used(self) -> None:
+        self.start(call_timeout=5000)
+        commit = self.in_doubt()
+        self.queue_refused(105)
+        self.back()
+        self.world.advance(4)
+        self.broker.answers.clear()
+        self.world.advance(1)
+        self.world.finish(commit)
+        self.assertEqual(self.broker.bodies(), [b"one"])
+
+    def test_a_refusal_with_a_code_is_one_for_good(self) -> None:
+        self.start(call_timeout=5000)
+        self.queue_refused(text="AMQ229216: a message without a validated user is refused here")
+        self.sends(b"one")
+        self.failure(ExactlyOnceError, self.session.commit())
 
     def test_it_waits_until_the_broker_says_how_many_ids_it_keeps(self) -> None:
         self.start(call_timeout=5000)

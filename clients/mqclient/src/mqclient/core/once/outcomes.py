@@ -49,7 +49,8 @@ class Outcomes:
         """Has the commit with that id taken effect?  After False it never will.  Asks until the broker tells, or the session is over.
 
         Raises ``NodeLostError`` when nobody knows any more, ``IdCacheError`` when the broker, now perhaps the backup, keeps no ids by which
-        it could know.
+        it could know, and ``ExactlyOnceError`` when it has refused to tell for the patience of questions, as where the user lacks a
+        permission.
         """
         claims = _Claims(self, self._questions, commit_id)
         try:
@@ -74,6 +75,8 @@ class _Claims:
         self._commit_id = commit_id
         self._session: QueueMaker | None = None
         self._complained = False
+        self._refused_since: float | None = None
+        """Since then each answer was a refusal that does not pass by itself."""
 
     async def claim(self, ids: Sequence[str]) -> bool | None:
         """See :data:`mqclient.core.once.lookup.Claim`.  A claim that the broker refuses for another reason is made again.
@@ -135,8 +138,13 @@ class _Claims:
         what = f"the commit with the duplicate id {self._commit_id}"
         if own.error is not None:
             raise lost(what, own.error)
-        if isinstance(error, IdCacheError) and not may_pass(error.__cause__):
-            raise IdCacheError(f"whether {what} has happened cannot be found out: {error}") from error
+        if may_pass(error.__cause__ if isinstance(error, ExactlyOnceError) else error):
+            self._refused_since = None
+        else:
+            self._refused_since = own.runtime.now() if self._refused_since is None else self._refused_since
+            unknown = IdCacheError if isinstance(error, IdCacheError) else ExactlyOnceError
+            if unknown is IdCacheError or self._questions.has_lasted(self._refused_since):
+                raise unknown(f"whether {what} has happened cannot be found out: {error}") from error
         if not self._complained:
             self._complained = True
             own.runtime.log_warning(f"the broker cannot tell now whether {what} has happened, and is asked again: {error}")

@@ -19,6 +19,9 @@ from mqclient.errors import (
 PAUSE = 0.5
 """Seconds until a broker is asked again that could not answer."""
 
+CODED = "AMQ"
+"""Begins the texts of errors that have a code; a broker without its change record says so without one."""
+
 UNANSWERED = (ConnectionTimedOutError, UnblockedError)
 """The errors of a question whose answer the connection has taken with it."""
 
@@ -42,7 +45,9 @@ def may_pass(error: BaseException | None) -> bool:
     """Can the broker answer otherwise in a while?  Its database or its master may be away, or it has too much to do."""
     if not isinstance(error, MQError):
         return False
-    return error.retriable or isinstance(error, (IllegalStateError, OperationTimeoutError, SessionCreationRejectedError, UnblockedError))
+    if isinstance(error, IllegalStateError):
+        return not str(error).startswith(CODED)
+    return error.retriable or isinstance(error, (OperationTimeoutError, SessionCreationRejectedError, UnblockedError))
 
 
 class Questions(Generic[P]):
@@ -70,11 +75,14 @@ class Questions(Generic[P]):
                     raise
                 if isinstance(error, UNANSWERED):
                     continue
-                now = self.channel.runtime.now()
-                since = now if since is None else since
-                if now >= max(since, self.channel.usable_since) + self._patience:
+                since = self.channel.runtime.now() if since is None else since
+                if self.has_lasted(since):
                     raise
             await self.pause()
+
+    def has_lasted(self, since: float) -> bool:
+        """Has a refusal that came first at ``since`` (monotonic, s) lasted for the patience?"""
+        return self.channel.runtime.now() >= max(since, self.channel.usable_since) + self._patience
 
     async def pause(self) -> None:
         """Until the broker may be asked again."""
