@@ -43,7 +43,8 @@ class Page:
         }
         (folder / "secret").write_text(f"{PASSWORD}\n")
         self.names: dict[str, Any] = {"spark": spark, "url": self.places["tcp://localhost:61616"]}
-        self._left = {block.first_line: block.text for block in blocks_of(ROOT / "docs" / name) if block.left_out}
+        page = ROOT / name if "/" in name else ROOT / "docs" / name
+        self._left = {block.first_line: block.text for block in blocks_of(page) if block.left_out}
 
     def text(self, beginning: str) -> str:
         """The block whose first line begins so, with the places of the test; each can be had once."""
@@ -100,4 +101,14 @@ def test_the_journal(spark: SparkSession, broker: MqbrokerProcess, tmp_path: Pat
     page = Page("spark-journal.md", spark, broker, tmp_path)
     page.run("journal = ")
     assert "queue" in capsys.readouterr().out
+    page.check_that_all_have_run()
+
+
+def test_the_page_of_the_package(spark: SparkSession, broker: MqbrokerProcess, tmp_path: Path) -> None:
+    page = Page("clients/mqspark/README.md", spark, broker, tmp_path)
+    send_numbered(broker.url, "orders", 5)
+    page.run("orders = ")
+    page.names["query"].processAllAvailable()
+    page.names["query"].stop()
+    assert message_count(broker.url, "totals") == 5
     page.check_that_all_have_run()

@@ -10,7 +10,7 @@ from textwrap import dedent
 
 from tests.unit.docs.pages import FENCED, ROOT
 
-PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "clients").glob("*/README.md")))
 THE_TESTS = "is a run of the tests"
 INSTALLS = "installs: tests/packaging/test_distributions.py does it with the wheels"
 JAVA_PAGE = "needs Java and Maven: tests/interop/test_java_page.py"
@@ -19,6 +19,11 @@ SPARK_PAGES = "needs Spark: tests/spark/test_pages.py"
 SPARK_JOBS = "needs Spark: tests/spark/test_jobs.py"
 
 NOT_RUN: dict[str, dict[str, str]] = {
+    "clients/mqclient/README.md": {"$ pip install ./clients/mqclient": INSTALLS},
+    "clients/mqspark/README.md": {
+        "$ pip install ./clients/mqclient ./clients/mqspark": INSTALLS,
+        'orders = spark.readStream.format("mqbroker").option("url", "tcp://localhost:61616").option("queue", "orders").load()': SPARK_PAGES,
+    },
     "README.md": {
         "$ make run": "needs port 61616 and installs: tests/packaging/test_readme.py looks for the targets",
         "$ make run CONFIG=config/cluster-symmetric": "three brokers: test_sample_clusters.py, and tests/integration/cli/demo/test_demo.py",
@@ -230,8 +235,13 @@ class Block:
         return around.format(self.text.strip().replace("\n", "\n" + indent[0]) if indent else self.text)
 
 
+def page_name(path: Path) -> str:
+    """The file's name, with the folder of a page that is neither in docs nor at the top."""
+    return path.name if path.parent in (ROOT, ROOT / "docs") else path.relative_to(ROOT).as_posix()
+
+
 def blocks_of(path: Path) -> Iterator[Block]:
     """All blocks of a page.  The directives of the documentation, whose language is in braces, are none."""
     for _, language, text in FENCED.findall(path.read_text(encoding="utf-8")):
         if not language.startswith("{"):
-            yield Block(path.name, language, dedent(text))
+            yield Block(page_name(path), language, dedent(text))

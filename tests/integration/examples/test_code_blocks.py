@@ -20,7 +20,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from mqclient.sockets import SocketRuntime, server_locator
 from tests.integration.brokers import broker_url, environment
-from tests.integration.examples.code_blocks import AROUND, NOT_RUN, PAGES, Block, blocks_of
+from tests.integration.examples.code_blocks import AROUND, NOT_RUN, PAGES, Block, blocks_of, page_name
 from tests.integration.examples.samples import free_ports
 from tests.unit.cli.runner import mqbroker
 from tests.unit.docs.pages import ROOT
@@ -180,14 +180,14 @@ class CodeBlockTests(SynchronousTestCase):
         for path in PAGES:
             commands = [block for block in blocks_of(path) if block.language == "console" and not block.left_out]
             if commands:
-                self.follow(path.name, commands)
+                self.follow(page_name(path), commands)
 
     def follow(self, page: str, commands: list[Block]) -> None:
         """Run the commands of one page in their order; a block that makes an instance begins anew."""
         instance = None
         for number, block in enumerate(commands):
             if instance is None or "mqbroker create" in block.text:
-                folder = self.folder / f"{page}-{number}"
+                folder = self.folder / f"{page.replace('/', '-')}-{number}"
                 folder.mkdir()
                 instance = Instance(folder)
                 self.addCleanup(instance.stop)
