@@ -359,8 +359,10 @@ class Hosting:
         backup.waiting.append(over)
 
         def ended(result: object) -> None:
-            asker, backup.asker, hosted = backup.asker, None, backup.hosted
-            backup.broker, backup.ends = None, False
+            asker, hosted = backup.asker, backup.hosted
+            backup.asker = None
+            backup.broker = None
+            backup.ends = False
             if returns and hosted is not None and not self._stopped:
                 self._return_later(backup, hosted)
             else:
