@@ -381,7 +381,7 @@ class Branches:
             duplicate = known.get(record_id)
             cache = None if duplicate is None else core.duplicate_ids(duplicate.cache)
             if duplicate is not None and cache is not None:
-                transaction.duplicate_ids.append((cache, duplicate.duplicate_id))
+                transaction.add_duplicate_ids(cache, (duplicate.duplicate_id,))
         return transaction
 
     # --- inside

@@ -81,7 +81,7 @@ class Sending:
             transaction.add_send(message, references)
             transaction.sends.extend(others)
             if duplicate is not None:
-                transaction.duplicate_ids.append(duplicate)
+                transaction.add_duplicate_ids(duplicate[0], duplicate[1:])
             if arrival is not None and arrival.acknowledged:
                 self._route_acknowledged(message, arrival, transaction)
             return 0

@@ -121,7 +121,7 @@ class Settlement:
     def _refuse_failed(self, transaction: Transaction) -> None:
         if transaction.duplicate_ids:
             transaction.renew_caches(self._core)
-        if any(duplicate_id in cache for cache, duplicate_id in transaction.duplicate_ids):
+        if any(cache.knows_any(duplicate_ids) for cache, duplicate_ids in transaction.duplicate_ids.items()):
             transaction.mark_rollback_only(
                 DuplicateIdRejectedError("AMQ222059: Duplicate message detected - a message of this transaction was sent before")
             )

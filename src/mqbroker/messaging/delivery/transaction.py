@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from mqbroker.messaging.core import MessagingCore, is_stored
 from mqbroker.messaging.message.message import Message
@@ -28,7 +28,7 @@ class Transaction:
         self.sends: list[tuple[Message, list[Reference]]] = []
         self.acknowledged: list[Reference] = []
         self.brought: list[tuple[Message, list[Reference]]] = []
-        self.duplicate_ids: list[tuple[DuplicateIdCache, bytes]] = []
+        self.duplicate_ids: dict[DuplicateIdCache, list[bytes]] = {}
         self.failure: MQError | None = None
         self.prepared: BranchRecord | None = None
         self.heuristic = False
@@ -40,6 +40,10 @@ class Transaction:
 
     def add_send(self, message: Message, references: list[Reference]) -> None:
         self.sends.append((message, references))
+
+    def add_duplicate_ids(self, cache: DuplicateIdCache, duplicate_ids: Iterable[bytes]) -> None:
+        """The cache shall know them from the commit, or the prepare, on."""
+        self.duplicate_ids.setdefault(cache, []).extend(duplicate_ids)
 
     def mark_rollback_only(self, failure: MQError) -> None:
         """The first failure is the one that the commit reports."""
@@ -66,8 +70,11 @@ class Transaction:
 
     def renew_caches(self, core: MessagingCore) -> None:
         """Replace duplicate id caches that were dropped, or made again, since this transaction used them."""
-        caches = ((core.duplicate_ids(cache.name), duplicate_id) for cache, duplicate_id in self.duplicate_ids)
-        self.duplicate_ids = [(cache, duplicate_id) for cache, duplicate_id in caches if cache is not None]
+        known, self.duplicate_ids = self.duplicate_ids, {}
+        for cache, duplicate_ids in known.items():
+            renewed = core.duplicate_ids(cache.name)
+            if renewed is not None:
+                self.add_duplicate_ids(renewed, duplicate_ids)
 
     def store(self, core: MessagingCore) -> int:
         """Hand everything to the store as one batch; returns the ticket to wait for, 0 when there was nothing to store."""
@@ -89,8 +96,8 @@ class Transaction:
                 visible.append((message, waiting))
         self.sends = visible
         if self.prepared is None:
-            for cache, duplicate_id in self.duplicate_ids:
-                cache.add(duplicate_id, batch)
+            for cache, duplicate_ids in self.duplicate_ids.items():
+                cache.add_all(duplicate_ids, batch)
                 stored = True
         unknown = {reference for _, references in self.brought for reference in references}
         for reference in self._stored_acknowledged():
@@ -107,7 +114,7 @@ class Transaction:
         """Hand everything to the store as one batch that does not count yet; returns the ticket to wait for."""
         branch_id = core.store.next_id()
         batch = core.store.begin()
-        for cache, duplicate_id in self.duplicate_ids:
+        for cache, duplicate_id in self._each_duplicate_id():
             cache.add(duplicate_id, batch)
         acknowledged = self._stored_acknowledged()
         for message, durable in self._stored(self.brought):
@@ -119,7 +126,7 @@ class Transaction:
             BranchState.PREPARED,
             time_ms,
             tuple((reference.queue.queue_id, reference.message.message_id) for reference in acknowledged),
-            tuple(record_id for cache, duplicate_id in self.duplicate_ids if (record_id := cache.record_id(duplicate_id))),
+            tuple(record_id for cache, duplicate_id in self._each_duplicate_id() if (record_id := cache.record_id(duplicate_id))),
         )
         batch.put_branch(self.prepared)
         if core.elsewhere is not None:
@@ -138,7 +145,7 @@ class Transaction:
             return 0
         batch = core.store.begin()
         self._end_branch(batch, commit=False)
-        for cache, duplicate_id in self.duplicate_ids:
+        for cache, duplicate_id in self._each_duplicate_id():
             cache.discard(duplicate_id, batch)
         if core.elsewhere is not None:
             core.elsewhere.undo(self, batch)
@@ -148,11 +155,14 @@ class Transaction:
         """Another broker has all of this, prepared: make the store forget it; returns the ticket."""
         batch = core.store.begin()
         self._end_branch(batch, commit=False)
-        for cache, duplicate_id in self.duplicate_ids:
+        for cache, duplicate_id in self._each_duplicate_id():
             cache.discard(duplicate_id, batch)
         for reference in self._stored_acknowledged():
             batch.acknowledge(reference.queue.queue_id, reference.message)
         return core.store.commit(batch)
+
+    def _each_duplicate_id(self) -> Iterator[tuple[DuplicateIdCache, bytes]]:
+        return ((cache, duplicate_id) for cache, duplicate_ids in self.duplicate_ids.items() for duplicate_id in duplicate_ids)
 
     def _end_branch(self, batch: StoreBatch, *, commit: bool) -> None:
         record = self.prepared

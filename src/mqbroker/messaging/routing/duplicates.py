@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections import OrderedDict
-from collections.abc import Iterator, Sequence
-from itertools import chain, islice
+from collections import Counter, OrderedDict
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, groupby, islice
 
 from mqbroker.messaging.ports import Store, StoreBatch
 
@@ -169,6 +169,9 @@ class DuplicateIdCache:
     def __contains__(self, duplicate_id: bytes) -> bool:
         return duplicate_id in self._ids
 
+    def knows_any(self, ids: Iterable[bytes]) -> bool:
+        return any(map(self._ids.__contains__, ids))
+
     def ids(self) -> list[bytes]:
         """All ids, oldest first; ids of bridges sender by sender."""
         return list(self._ids)
@@ -208,6 +211,16 @@ class DuplicateIdCache:
         while len(self._ids) > self.size:
             self._drop_oldest(batch)
 
+    def add_all(self, ids: Sequence[bytes], batch: StoreBatch) -> None:
+        """As :meth:`add`, for each; new ones of one length that follow each other are one record of the store."""
+        new = set(ids)
+        if len(new) < len(ids) or b"" in new or self.knows_any(new):  # an empty id has no place among others
+            for duplicate_id in ids:
+                self.add(duplicate_id, batch)
+            return
+        for _, run in groupby(ids, len):
+            self.add_run(list(run), batch, self._store.next_id() if self._persistent else 0)
+
     def add_run(self, ids: Sequence[bytes], batch: StoreBatch, record_id: int) -> None:
         """Remember new ids, all of one length and different from each other, as one record, ``record_id``, of the store."""
         if self._persistent:
@@ -218,14 +231,13 @@ class DuplicateIdCache:
             record_id = 0
         known = self._ids
         if isinstance(known, IdsBySender):
-            for gone in known.add_new(ids, record_id, self.size):
-                if self._persistent:
-                    self._release(gone, batch)
-            return
-        for duplicate_id in ids:
-            known[duplicate_id] = record_id
-        for _ in range(len(known) - self.size):
-            self._drop_oldest(batch)
+            gone = known.add_new(ids, record_id, self.size)
+        else:
+            known.update(dict.fromkeys(ids, record_id))
+            gone = [known.popitem(last=False)[1] for _ in range(len(known) - self.size)]
+        if self._persistent:
+            for number, count in Counter(gone).items():
+                self._release(number, batch, count)
 
     @property
     def persistent(self) -> bool:
@@ -251,9 +263,9 @@ class DuplicateIdCache:
         if self._persistent:
             self._release(record_id, batch)
 
-    def _release(self, record_id: int, batch: StoreBatch) -> None:
-        """One id of a record is forgotten; the record is deleted with its last id."""
-        left = self._shared.get(record_id, 1) - 1
+    def _release(self, record_id: int, batch: StoreBatch, count: int = 1) -> None:
+        """So many ids of a record are forgotten; the record is deleted with its last id."""
+        left = self._shared.get(record_id, 1) - count
         if left:
             self._shared[record_id] = left
         else:

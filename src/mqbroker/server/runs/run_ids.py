@@ -89,6 +89,5 @@ class RunIds:
 
     def join(self, transaction: Transaction) -> None:
         """Remember the ids with the commit of ``transaction``."""
-        cache = self._cache
-        if cache is not None:
-            transaction.duplicate_ids.extend((cache, each) for each in self._ids)
+        if self._cache is not None:
+            transaction.add_duplicate_ids(self._cache, self._ids)

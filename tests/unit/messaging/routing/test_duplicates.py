@@ -88,6 +88,23 @@ def bridged(sender: int, number: int) -> bytes:
     return bytes([0, 0, 0, sender]) + bytes(12) + number.to_bytes(8, "big")
 
 
+class ManyTests(SynchronousTestCase):
+    @given(
+        st.integers(1, 6),
+        st.lists(st.lists(st.sampled_from((b"", b"a", b"b", b"c", b"d", b"ee", b"ff", b"gg")), max_size=9)),
+        st.booleans(),
+    )
+    def test_many_at_once_are_remembered_as_one_by_one(self, size: int, commits: list[list[bytes]], by_sender: bool) -> None:
+        bench = Bench()
+        one, many = (DuplicateIdCache("q", size, bench.store, True, by_sender=by_sender) for _ in range(2))
+        batch = bench.store.begin()
+        for ids in commits:
+            for each in ids:
+                one.add(each, batch)
+            many.add_all(ids, batch)
+            self.assertEqual(many.ids(), one.ids())
+
+
 class SenderTests(SynchronousTestCase):
     """Several brokers send to one address."""
 

@@ -71,3 +71,18 @@ class DuplicateTests(SynchronousTestCase):
         self.assertEqual(self.queue.message_count, 2)
         self._send("a")
         self.assertEqual(self.queue.message_count, 2)
+
+    def test_ids_of_one_length_that_are_committed_together_are_one_record_which_goes_with_the_last(self) -> None:
+        self.bench.queue("tiny")
+        for values in (("1", "2"), ("33",)):
+            transaction = Transaction()
+            for value in values:
+                self._send(value, "tiny", transaction)
+            self.bench.messaging.settlement.commit(transaction, self.bench.context)
+        cache = self.bench.core.known_duplicate_ids("tiny")
+        assert cache is not None
+        self.assertEqual(cache.ids(), ["2".encode("utf-16-le"), "33".encode("utf-16-le")])
+        self.assertEqual(self.bench.store.entries("forget duplicate"), [])
+        record = cache.record_id("2".encode("utf-16-le"))
+        self._send("4", "tiny")
+        self.assertEqual(self.bench.store.entries("forget duplicate"), [("forget duplicate", record)])

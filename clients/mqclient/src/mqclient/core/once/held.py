@@ -20,6 +20,9 @@ class Ledger(Protocol):
         """The broker has refused the message, or its answer was lost with the connection."""
 
 
+_NO_BODY = RepeatableBody(None)
+
+
 class Held:
     """What is needed to send a message again.  It is the acknowledgement handler of its own send."""
 
@@ -44,7 +47,7 @@ class Held:
         """The message of the application, which may have changed meanwhile."""
         self.wire = wire
         """The message as it travels, if it is large."""
-        self.body = RepeatableBody(wire.body_source)
+        self.body = _NO_BODY if buffer else RepeatableBody(wire.body_source)
         self.address = address
         self.producer_id = producer_id
         self.buffer = buffer

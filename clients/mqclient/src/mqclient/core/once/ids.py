@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from base64 import urlsafe_b64encode
+
 from mqclient.core.message import ClientMessage
 from mqclient.core.runtime import Runtime
 from mqclient.wire.message import KEY_DUPLICATE_ID, CoreMessage, encode_message
@@ -17,12 +19,12 @@ class OwnIds:
     """Ids that nobody else gives.  All have the same length: a broker stores many of these together."""
 
     def __init__(self, runtime: Runtime) -> None:
-        self._prefix = f"{_MARK}{runtime.random_bytes(16).hex()}-"
+        self._prefix = _MARK + urlsafe_b64encode(runtime.random_bytes(15)).decode("ascii")
         self._count = 0
 
     def next(self) -> str:
         self._count += 1
-        return f"{self._prefix}{self._count:012x}"
+        return f"{self._prefix}{self._count:08x}"
 
 
 def has_id_of_application(message: ClientMessage) -> bool:

@@ -49,8 +49,9 @@ class OneNode(Protocol):
 class HeldTransaction(Protocol):
     """The sends of the open transaction."""
 
-    def add(self, held: Held) -> None:
-        """A send is about to be written.  Raises ``IdCacheError`` when the broker keeps too few ids for the transaction."""
+    def add(self, held: Held, size: int) -> None:
+        """A send is about to be written.  Raises ``IdCacheError`` when ``size``, the ids that the broker keeps of its address, is too small
+        for the transaction."""
 
     def remove(self, held: Held) -> None:
         """The send was not written after all."""
@@ -81,6 +82,7 @@ class RepeatedSends:
         self._caches = caches
         self._ids = ids
         self._transaction = transaction
+        self._transacted = not session.auto_commit_sends
         self._timeout = session.settings.call_timeout / 1000
         self._count = 0
         self._unconfirmed: dict[int, Held] = {}
@@ -90,7 +92,8 @@ class RepeatedSends:
         self._counts: Counter[str] = Counter()
         """Unconfirmed sends by address."""
         self._uploading = 0
-        self._repeating = False
+        self.repeating = False
+        """Are sends of before a failure to be repeated before any other?"""
         self._waiters = Waiters(self._runtime)
         self._watch: Timer | None = None
 
@@ -103,37 +106,42 @@ class RepeatedSends:
 
     def hold(self, producer_id: int, message: ClientMessage, address: str, handler: SendAcknowledgementHandler | None, large: bool) -> Held:
         """Give ``message`` its id.  Raises ``BodyNotRepeatableError``."""
-        properties = message.properties
-        foreign = properties.get(KEY_DUPLICATE_ID)
-        own = None if has_id_of_application(message) else self._ids.next()
-        duplicate_id = str(foreign[1] if foreign is not None else "") if own is None else own
+        properties, wire, buffer = message.properties, message, b""
+        found = properties.get(KEY_DUPLICATE_ID)
+        entry = found if found is not None and has_id_of_application(message) else (STRING, self._ids.next())
         if large:
-            wire = replace(message, properties=dict(properties))
-            if own is not None:
-                wire.properties[KEY_DUPLICATE_ID] = (STRING, own)
-            return Held(self, message, wire, address, producer_id, b"", duplicate_id, handler)
-        if own is None:
-            buffer = encoded(encode_message, message)
+            wire = replace(message, properties={**properties, KEY_DUPLICATE_ID: entry})
         else:
             # Not for longer: the application may send the same object again, as another message.
-            properties[KEY_DUPLICATE_ID] = (STRING, own)
+            properties[KEY_DUPLICATE_ID] = entry
             try:
                 buffer = encoded(encode_message, message)
             finally:
-                if foreign is None:
+                if found is None:
                     del properties[KEY_DUPLICATE_ID]
                 else:
-                    properties[KEY_DUPLICATE_ID] = foreign
-        return Held(self, message, message, address, producer_id, buffer, duplicate_id, handler)
+                    properties[KEY_DUPLICATE_ID] = found
+        return Held(self, message, wire, address, producer_id, buffer, str(entry[1]), handler)
 
     async def write(self, producer: Uploader, held: Held, era: int) -> Any:
         """Send in the turn of its address; returns the future of the confirmation if the sender waits for it, else None."""
         self._node.require()
         size = self._caches.known(held.address) or await self._caches.check(held.address)
-        if not self._session.auto_commit_sends:
-            await self._write_in_transaction(producer, held, era)
+        if self._transacted:
+            self._transaction.add(held, size)
+            handler = None if held.handler is None else held
+            try:
+                if held.large:
+                    await self._session.uploads.send(producer, held.wire, held.address, False, handler, era)
+                else:
+                    await producer.send_regular(held.message, held.address, held.buffer, False, handler, era)
+            except LargeMessageInterruptedError:
+                pass  # the transaction is repeated as a whole, or its commit says that it was rolled back
+            except BaseException:
+                self._transaction.remove(held)
+                raise
             return None
-        while self._counts[held.address] >= max(size // 2, 1) or self._repeating:
+        while self._counts[held.address] >= max(size // 2, 1) or self.repeating:
             await self._wait()
             producer.check_send(era)
         if held.large:
@@ -149,20 +157,6 @@ class RepeatedSends:
             raise
         held.written = self._runtime.now()
         return held.future
-
-    async def _write_in_transaction(self, producer: Uploader, held: Held, era: int) -> None:
-        handler = None if held.handler is None else held
-        self._transaction.add(held)
-        try:
-            if held.large:
-                await self._session.uploads.send(producer, held.wire, held.address, False, handler, era)
-            else:
-                await producer.send_regular(held.message, held.address, held.buffer, False, handler, era)
-        except LargeMessageInterruptedError:
-            return  # the transaction is repeated as a whole, or its commit says that it was rolled back
-        except BaseException:
-            self._transaction.remove(held)
-            raise
 
     async def _upload(self, producer: Uploader, held: Held, era: int) -> None:
         """Send a large message until the broker has confirmed it."""
@@ -195,7 +189,7 @@ class RepeatedSends:
     async def ready(self) -> None:
         """As :meth:`Channel.ready`, and until the sends of before a failure are repeated."""
         await self._channel.ready()
-        while self._repeating:
+        while self.repeating:
             await self._wait()
             await self._channel.ready()
 
@@ -225,11 +219,11 @@ class RepeatedSends:
 
     def session_recreated(self) -> None:
         """The broker has lost the session: sends that it has not answered have to be repeated before any other."""
-        self._repeating = bool(self._again)
+        self.repeating = bool(self._again)
 
     def session_restored(self) -> None:
         """The session that was made anew can be used."""
-        if self._repeating:
+        if self.repeating:
             self._runtime.spawn(self._repeat(self._channel.incarnation))
 
     def ended(self, error: MQError) -> None:
@@ -258,7 +252,7 @@ class RepeatedSends:
             correlation = async_sends.register(held.message, held, len(held.buffer))
             channel.send(SessionSend(held.buffer, True, correlation, held.producer_id), tag=correlation)
             held.written = self._runtime.now()
-        self._repeating = False
+        self.repeating = False
         self._waiters.wake()
 
     async def _check_again(self, address: str, incarnation: int) -> None:
@@ -320,7 +314,7 @@ class RepeatedSends:
             return
         now = self._runtime.now()
         due = max(min(written, default=now), self._channel.usable_since) + self._timeout
-        if not (self._channel.locked or self._repeating) and now >= due:
+        if not (self._channel.locked or self.repeating) and now >= due:
             self._session.connection_failed(
                 ConnectionTimedOutError(f"a message was not answered within {self._timeout:g} s; the connection is given up")
             )

@@ -25,7 +25,9 @@ from mqclient.wire.properties import STRING
 
 
 class ExactlyOnceSends(Protocol):
-    """The sends of a session with ``exactly_once``, as its producers see them."""
+    """The sends of a session with ``exactly_once``, as its producers see them.  ``repeating``: :meth:`ready` has something to wait for."""
+
+    repeating: bool
 
     def hold(self, producer_id: int, message: ClientMessage, address: str, handler: SendAcknowledgementHandler | None, large: bool) -> Any:
         """Give ``message`` its id; the result goes to :meth:`write`."""
@@ -252,7 +254,9 @@ class Producer(Closing):
         await session.flow.acquire(self, address, len(buffer))
         if session.async_sends.full:
             await session.async_sends.room()
-        await (channel.ready() if session.once is None else session.once.ready())
+        await channel.ready()
+        if session.once is not None and session.once.repeating:
+            await session.once.ready()
         self.check_send(era)
         session.open_transaction.sent()
         packet = SessionSend(buffer, sender_id=self.id)

@@ -60,11 +60,10 @@ class Commits:
 
     # --- the sends of the open transaction
 
-    def add(self, held: Held) -> None:
+    def add(self, held: Held, size: int) -> None:
         """A send is about to be written.  Raises ``IdCacheError``."""
-        size = self._caches.known(held.address)
         self._counts[held.address] += 1
-        if size is not None and self._counts[held.address] > size:
+        if self._counts[held.address] > size:
             raise IdCacheError(f"the broker keeps {size} duplicate ids of {held.address} (id-cache-size), and the transaction has more")
         self._bytes += held.size
         if self._bytes > self._bytes_max:
