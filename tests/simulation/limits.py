@@ -6,8 +6,8 @@ The production code reads these constants when it works, not when it is imported
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from unittest import mock
+from contextlib import contextmanager
+from importlib import import_module
 
 SMALL: dict[str, object] = {
     "mqbroker.messaging.turns.turn.SCANNED_MAX": 12,
@@ -100,7 +100,12 @@ SMALL: dict[str, object] = {
 @contextmanager
 def small() -> Iterator[None]:
     """While this lasts the limits of :data:`SMALL` hold."""
-    with ExitStack() as stack:
-        for name, value in SMALL.items():
-            stack.enter_context(mock.patch(name, value))
+    places = [(import_module(module), name, value) for place, value in SMALL.items() for module, _, name in (place.rpartition("."),)]
+    before = [(module, name, getattr(module, name)) for module, name, _ in places]
+    for module, name, value in places:
+        setattr(module, name, value)
+    try:
         yield
+    finally:
+        for module, name, value in before:
+            setattr(module, name, value)

@@ -11,6 +11,7 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from tests.simulation.cluster.run import simulate_cluster
@@ -141,14 +142,27 @@ def run_many(
 
 def _outcomes(seeds: Sequence[int], jobs: int, plant: str, kind: str) -> Iterator[Outcome]:
     if jobs == 1:
-        with planted(plant):
+        with planted(plant), _all_there_kept():
             yield from map(_run_planted, ((seed, plant, kind) for seed in seeds))
         return
     with planted(plant):
         pass  # a plant that does not fit fails here, and not in every process that the pool begins
-    context = multiprocessing.get_context("spawn")
+    # The first pool begins a process that has all this imported, and that those of all pools are copies of.
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__])
     with context.Pool(jobs, _begin, (plant,)) as pool:
         yield from pool.imap_unordered(_run_planted, [(seed, plant, kind) for seed in seeds], 1 if plant else CHUNK)
+
+
+@contextmanager
+def _all_there_kept() -> Iterator[None]:
+    """While this lasts what is there now is not looked at when what a run has made is collected."""
+    gc.collect()
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
 
 
 def _begin(plant: str) -> None:

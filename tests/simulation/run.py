@@ -17,7 +17,7 @@ from mqbroker.server.transport.liveness import CONNECTION_TTL_MS
 from mqbroker.storage.files.filestore import FileStore
 from mqclient.wire.primitives import TransportConfiguration
 from mqclient.xa import Xid
-from tests.simulation import balances, faults, groups, limits, once
+from tests.simulation import balances, faults, groups, limits, machines, once
 from tests.simulation.administrator import Administrator
 from tests.simulation.branches import BranchWorker
 from tests.simulation.broker import BrokerNode
@@ -358,7 +358,7 @@ def judged_run(simulation: Judged, work: Callable[[], object], result: Callable[
     # Deferreds tell of a failure that nobody took when they are collected: that must not depend on what ran before.
     gc.disable()
     try:
-        with limits.small(), balances.judged(), groups.judged():
+        with limits.small(), machines.indexed(), balances.judged(), groups.judged():
             work()
     except SimulationError as error:
         world.violation(str(error))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Awaitable, Callable
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from twisted.internet.defer import Deferred
@@ -72,6 +73,7 @@ def client_settings(rng: random.Random, **fixed: Any) -> LocatorSettings:
     return LocatorSettings(**{**drawn, **fixed})
 
 
+@lru_cache(1024)
 def body_of(identity: str, size: int) -> bytes:
     return random.Random(identity).randbytes(size)
 

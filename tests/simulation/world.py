@@ -53,8 +53,8 @@ class Process:
         self.name = name
         self.rng = rng
         self.alive = True
-        self.run: Callable[[Callable[[], object]], object] = lambda function: function()
-        """Runs an event; for a process whose events may wait in the middle."""
+        self.run: Callable[[Callable[[], object]], object] | None = None
+        """Runs an event, where that is not simply done: its events may wait in the middle."""
         self.life = 1
         """How often whoever it is a process of has been started so far."""
         self.stopping = False
@@ -106,7 +106,7 @@ class Process:
         """An event is due; does it have to wait?"""
         if self._held is not None:
             self._held.append((number, event))
-        elif self.paused:
+        elif self.paused_until > self.world.now:
             self.world.put_back(number, event)
         else:
             return False
@@ -170,26 +170,27 @@ class World:
         self._watchers.clear()
 
     def schedule(self, seconds: float, function: Callable[..., object], *args: Any, process: Process | None = None) -> Event:
-        event = Event(self.now + max(seconds, 0.0), function, args, process)
+        time = self.now + seconds if seconds > 0.0 else self.now
+        event = Event(time, function, args, process)
         self._number += 1
-        heapq.heappush(self._queue, (event.time, self._number, event))
+        heapq.heappush(self._queue, (time, self._number, event))
         return event
 
     def run(self, seconds: float, until: Callable[[], bool] = lambda: False) -> bool:
         """Let at most so much time pass; true as soon as ``until`` is.  A run that has gone wrong stands still."""
-        end = self.now + seconds
+        end, queue = self.now + seconds, self._queue
         while not until():
             if self.violations:
                 return False
-            if not self._queue or self._queue[0][0] > end:
+            if not queue or queue[0][0] > end:
                 # Who stands still in the middle of an event may have let more time pass.
                 self.now = max(self.now, end)
                 return until()
-            self.now, number, event = heapq.heappop(self._queue)
-            process = event.process
-            if event.cancelled or (process is not None and not process.alive):
+            self.now, number, event = heapq.heappop(queue)
+            if event.cancelled:
                 continue
-            if process is None or not process.holds(number, event):
+            process = event.process
+            if process is None or (process.alive and not process.holds(number, event)):
                 self._run(event)
         return True
 
@@ -204,10 +205,11 @@ class World:
             raise SimulationError(f"the run does not come to an end: {self.events} events")
         event.fired = True
         try:
-            if event.process is None:
+            process = event.process
+            if process is None or process.run is None:
                 event.function(*event.args)
             else:
-                event.process.run(partial(event.function, *event.args))
+                process.run(partial(event.function, *event.args))
         except SimulatedCrash:
             # Whoever lost its disk was told by the disk before this was raised.
             pass

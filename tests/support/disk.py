@@ -335,9 +335,7 @@ class SimulatedDisk:
             for change in kept:
                 self._apply(change)
         self._changes.clear()
-        for inode in {id(inode): inode for inode in self._names.values()}.values():
-            self._settle(inode)
-        for inode in self._durable_names.values():
+        for inode in {id(inode): inode for inode in (*self._names.values(), *self._durable_names.values())}.values():
             self._settle(inode)
         for directory in sorted(self._new_directories):
             if rng.random() < 0.5:

@@ -77,7 +77,7 @@ class ActiveBroker:
             parts.clock,
             parts.random,
             memory_default=parts.memory_default,
-            disk_space=lambda: parts.disk_space(written_folders(settings)),
+            disk_space=partial(parts.disk_space, written_folders(settings)),
             registrar=self._home_registrar(configuration.home_cluster)
             if configuration.home_cluster and configuration.cluster_connections
             else parts.registrar,

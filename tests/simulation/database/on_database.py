@@ -60,7 +60,7 @@ class AtDatabase(BrokerNode):
         return process
 
     def _start_process(self, start: Callable[[], None]) -> None:
-        self.process.run(partial(super()._start_process, start))
+        self.threads.run_event(self.process, partial(super()._start_process, start))
 
     def _does_not_start(self, error: StartError) -> None:
         super()._does_not_start(error)

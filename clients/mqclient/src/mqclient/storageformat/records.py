@@ -37,7 +37,7 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from mqclient.storageformat.frames import RecordDecoder, StorageFormatError
 from mqclient.storageformat.page_records import PAGE_KINDS, PageFileRecord, PageJournalRecord, decode_page_record
@@ -182,10 +182,14 @@ class BranchEndsRecord:
 
 @dataclass(slots=True)
 class BindingRecord:
-    """``what`` is one of ``ADDRESS_BINDING``, ``QUEUE_BINDING``, ``SETTING_BINDING``; ``value`` as described at its encoder's caller."""
+    """``what`` is one of ``ADDRESS_BINDING``, ``QUEUE_BINDING``, ``SETTING_BINDING``; ``value`` as described at its encoder's caller.
+
+    ``encoded`` is the record as it was read; empty where it was not.
+    """
 
     what: int
     value: dict[str, JsonValue]
+    encoded: bytes = field(default=b"", repr=False, compare=False)
 
 
 @dataclass(slots=True)
@@ -391,11 +395,14 @@ def _decode(kind: int, decoder: RecordDecoder) -> Record:
     if kind == ID_LIMIT:
         return IdLimit(decoder.numbers(_I64)[0])
     if kind in (BINDING, BINDING_GONE):
+        start = decoder.at - 1
         what = decoder.take(1)[0]
         value = json.loads(decoder.sized())
         if not isinstance(value, dict) or what not in (ADDRESS_BINDING, QUEUE_BINDING, SETTING_BINDING):
             raise StorageFormatError(f"binding of kind {what}")
-        return BindingRecord(what, value) if kind == BINDING else BindingGoneRecord(what, value)
+        if kind == BINDING_GONE:
+            return BindingGoneRecord(what, value)
+        return BindingRecord(what, value, bytes(decoder.data[start : decoder.at]))
     if kind in PAGE_KINDS and (record := decode_page_record(kind, decoder)) is not None:
         return record
     raise StorageFormatError(f"unknown record type {kind}")

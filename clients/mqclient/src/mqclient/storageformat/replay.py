@@ -109,7 +109,7 @@ class State:
             self._end_branch(record)
         elif isinstance(record, BindingRecord):
             key = key_of(record.what, record.value)
-            self.bindings[key] = StoredBinding(sequence, encode_binding(record.what, record.value), record.value)
+            self.bindings[key] = StoredBinding(sequence, record.encoded or encode_binding(record.what, record.value), record.value)
             used = record.value.get("id")
             if isinstance(used, int):
                 self._used(used)
