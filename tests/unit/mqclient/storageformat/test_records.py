@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from mqclient.storageformat import page_records as pages
 from mqclient.storageformat import records
 from mqclient.storageformat.frames import StorageFormatError
+from mqclient.storageformat.replay import State
 
 numbers = st.integers(-(2**63), 2**63 - 1)
 counts = st.integers(0, 2**32 - 1)
@@ -172,3 +173,13 @@ class RecordTests(TestCase):
     def test_an_unknown_type_is_named(self) -> None:
         with self.assertRaisesRegex(StorageFormatError, "238"):
             list(records.decode_records(memoryview(b"\xee")))
+
+    def test_a_binding_is_kept_as_it_was_written(self) -> None:
+        """Also where another version has written its members in another order."""
+        text = b'{"id": 7, "a": 1}'
+        written = struct.pack(">BBI", records.BINDING, records.QUEUE_BINDING, len(text)) + text
+        (record,) = records.decode_records(memoryview(written))
+        state = State()
+        state.apply(1, record)
+        (stored,) = state.bindings.values()
+        self.assertEqual((stored.encoded, stored.value), (written, {"id": 7, "a": 1}))
