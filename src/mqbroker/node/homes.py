@@ -130,7 +130,8 @@ class Homes:
         if self._table is not None:
             found = None if self.members is None or membership is not None else self._listed
             standing = self.shared.recording.standing
-            self._looking = Looking(self._table, server.clock, server.turn, self.shared.recording.answer_record_has, found)
+            self._looking = looking = Looking(self._table, server.clock, server.turn, self.shared.recording.answer_record_has, found)
+            peers.unlinked.subscribe(lambda _: looking.look())
             self._same_record = SameRecord(peers, server.clock, server.turn, lambda: standing.generation, part)
         self.membership = membership
         self._active = None

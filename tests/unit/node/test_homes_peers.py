@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
@@ -120,6 +121,14 @@ class PeersTests(SynchronousTestCase):
         self.note("b2:7676")
         self.look()
         self.assertEqual((self.places(), self.listed()), ([("b3", "7676")], ["here:7676", "b3:7676"]))
+
+    def test_it_looks_as_soon_as_a_link_has_ended(self) -> None:
+        self.start()
+        self.note("b2:7676")
+        peer = SimpleNamespace(name="b2:7676", node_id="b2")
+        self.world.server.turn.run(self.homes._same_record._peers.unlinked, peer)
+        self.settle()
+        self.assertEqual(self.places(), [("b2", "7676")])
 
     def replace_record(self) -> None:
         table, connection = RecordTable(self.database, "c"), self.database.connect()

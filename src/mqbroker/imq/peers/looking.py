@@ -16,7 +16,8 @@ from mqbroker.storage.sql.connections import Trouble
 from mqclient.errors import MQError
 
 LOOK_SECONDS = 5.0
-"""Between two looks.  Changes are told over the links; this makes up for a broker that has died between a change and its telling."""
+"""Between two looks.  Changes are told over the links; this makes up for a broker that has died between a change and its telling, as does a
+look when a link has ended."""
 
 log = Logger(namespace="mqbroker.imq")
 
@@ -42,6 +43,8 @@ class Looking:
         self._listed = listed
         self._timer: Cancellable | None = None
         self._away = Trouble(clock.monotonic)
+        self._again = False
+        """Is the next look due as soon as the present one has ended?"""
         self._stopped = False
 
     def start(self) -> None:
@@ -54,8 +57,17 @@ class Looking:
             self._timer.cancel()
             self._timer = None
 
+    def look(self) -> None:
+        """Look now, inside a turn: a link has ended, perhaps with changes that were told over it."""
+        if self._timer is None:
+            self._again = True
+        else:
+            self._timer.cancel()
+            self._look()
+
     def _look(self) -> None:
         self._timer = None
+        self._again = False
         asked: Deferred[Any] = self._table.ask("look", self._listed is not None)
         asked.addCallbacks(self._found, self._failed)
         asked.addErrback(lambda failure: log.failure("the tables of the cluster could not be looked at", failure=failure))
@@ -63,7 +75,7 @@ class Looking:
 
     def _later(self, result: object) -> None:
         if not self._stopped:
-            self._timer = self._clock.call_later(LOOK_SECONDS, self._turn.run, self._look)
+            self._timer = self._clock.call_later(0 if self._again else LOOK_SECONDS, self._turn.run, self._look)
 
     def _found(self, answer: Any) -> None:
         if self._stopped:

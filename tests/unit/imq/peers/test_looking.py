@@ -75,6 +75,32 @@ class LookingTests(SynchronousTestCase):
         self.assertEqual(told, [expected, "the database x answers again, after 15 s"])
         self.assertEqual(len(self.positions), 2)
 
+    def test_it_looks_at_once_when_it_is_told_to(self) -> None:
+        looking = self.looking()
+        looking.look()
+        self.assertEqual(len(self.table.asked), 2)
+        self.clock.advance(LOOK_SECONDS)
+        self.assertEqual(len(self.table.asked), 3)
+
+    def test_it_looks_once_more_after_a_look_under_way(self) -> None:
+        answer: Deferred[Any] = Deferred()
+        answers = [answer, succeed(self.table.answer)]
+        self.table.ask = lambda operation, *parameters: answers.pop(0)  # type: ignore[method-assign]
+        looking = self.looking()
+        looking.look()
+        looking.look()
+        self.assertEqual(len(answers), 1)
+        answer.callback(self.table.answer)
+        self.clock.run_due()
+        self.assertEqual((answers, len(self.positions)), ([], 2))
+
+    def test_it_looks_no_more_after_its_end(self) -> None:
+        looking = self.looking()
+        looking.stop()
+        looking.look()
+        self.clock.advance(LOOK_SECONDS)
+        self.assertEqual(len(self.table.asked), 1)
+
     def test_a_defect_does_not_end_it(self) -> None:
         self.table.answer = {}
         self.looking()
