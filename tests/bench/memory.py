@@ -102,7 +102,7 @@ def connections(consumer: bool) -> Callable[[int, Callable[[], object]], None]:
         from twisted.internet import reactor as installed
 
         from mqbroker.server.transport.acceptor import Acceptor
-        from tests.unit.server.support import World
+        from tests.support.broker import World
 
         reactor: Any = installed
         address = AddressConfiguration("bench", frozenset((1,)), [QueueConfiguration("bench", "bench", 1)])

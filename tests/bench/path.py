@@ -34,7 +34,7 @@ from mqclient.wire import packets as wire
 from mqclient.wire.frames import SESSION_CHANNEL, frame
 from mqclient.wire.message import KEY_BRIDGE_DUPLICATE_ID, KEY_CID, KEY_ROUTE_TO, KEY_ROUTING_TYPE, TYPE_BYTES, CoreMessage, encode_message
 from mqclient.wire.properties import BYTE, BYTES, INT, LONG, STRING
-from tests.unit.server.support import PERMISSIONS, Peer, Session, World
+from tests.support.broker import PERMISSIONS, Peer, Session, World
 
 WINDOW = 1 << 20
 CREDITS = 1 << 30

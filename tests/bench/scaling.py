@@ -21,8 +21,8 @@ from mqbroker.cluster.remote_queues.interests import Interests
 from mqbroker.cluster.remote_queues.ways import Ways
 from mqbroker.config.model.configuration import QueueConfiguration
 from mqbroker.messaging.routing.remote import LoadBalancing
+from tests.support.broker import World
 from tests.unit.cluster.flow_support import OWN, PEER, binding, complete, consumer, reset
-from tests.unit.server.support import World
 
 SIZES = (1_000, 10_000, 100_000)
 MEMBERS = (1, 9, 99)

@@ -19,7 +19,7 @@ from mqclient.wire.frames import FRAME_SIZE_BEFORE_SESSION, HEADER, FrameSplitte
 from mqclient.wire.message import CoreMessage, decode_headers, decode_message, encode_headers, encode_message
 from mqclient.wire.packets import PACKETS, VERSION_MAX, VERSION_MIN, decode_packet, encode_packet
 from mqclient.wire.properties import decode_properties, encode_properties, walk
-from tests.unit.server.support import World
+from tests.support.broker import World
 
 TYPES = sorted(PACKETS)
 VERSIONS = VERSION_MAX - VERSION_MIN + 1

@@ -10,7 +10,7 @@ from twisted.protocols.tls import TLSMemoryBIOProtocol
 from twisted.python.failure import Failure
 
 from mqclient.wire.packets import CreateConsumer, FlowToken, Packet, SessionSend, SessionStart
-from tests.unit.mqclient.core_support import MemoryLink, Network, ScriptedBroker, message
+from tests.support.network import MemoryLink, Network, ScriptedBroker, message
 
 
 class _Outbox(list[bytes]):

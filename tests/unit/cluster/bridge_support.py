@@ -20,8 +20,8 @@ from mqclient.protocol.connection import DisconnectReceived
 from mqclient.protocol.topology import Topology
 from mqclient.wire.message import decode_message
 from mqclient.wire.primitives import TransportConfiguration
+from tests.support.broker import World
 from tests.support.clock import FakeClock
-from tests.unit.server.support import World
 
 T = TypeVar("T")
 NODE_ID = bytes(range(16))

@@ -13,7 +13,7 @@ from mqclient.protocol.topology import TopologyMember
 from mqclient.wire import packets as wire
 from mqclient.wire.frames import CLUSTER_CHANNEL, PING_CHANNEL
 from mqclient.wire.primitives import TransportConfiguration
-from tests.unit.server.support import Peer, World
+from tests.support.broker import Peer, World
 
 CONNECTIONS = [ClusterConnectionConfiguration("my-cluster", "self")]
 """The cluster connections of a broker that is in a cluster."""

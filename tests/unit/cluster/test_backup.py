@@ -6,7 +6,7 @@ from mqbroker.cluster.backup import AnnouncedBackup
 from mqbroker.config.model.cluster import ClusterConnectionConfiguration
 from mqbroker.server.transport.cluster_channel import ClusterCredentials
 from mqclient.wire.packets import ClusterConnect, ClusterConnectReply, NodeAnnounce
-from tests.unit.mqclient.core_support import NODE_ID, ScriptedBroker, World, connector
+from tests.support.network import NODE_ID, ScriptedBroker, World, connector
 
 OWN = connector(61617, "own")
 

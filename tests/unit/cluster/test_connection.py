@@ -20,12 +20,12 @@ from mqclient.protocol.connection import DisconnectReceived
 from mqclient.protocol.discovery import encode_announcement
 from mqclient.protocol.topology import place
 from mqclient.wire.packets import REASON_SCALE_DOWN
+from tests.support.broker import World
 from tests.support.clock import FakeClock
 from tests.unit.cluster.bridge_support import MemoryRuntime
 from tests.unit.cluster.flow_support import OTHER, PEER, reset
 from tests.unit.cluster.support import connector, member
 from tests.unit.mqclient.core.discovery.support import GROUP
-from tests.unit.server.support import World
 
 
 class PlayedLink:

@@ -18,11 +18,11 @@ from mqbroker.messaging.message.message import Message
 from mqbroker.messaging.message.transformers import ADD_HEADERS, load_transformer
 from mqclient.wire.message import KEY_BRIDGE_DUPLICATE_ID, KEY_ROUTING_TYPE, CoreMessage, decode_message
 from mqclient.wire.properties import BYTE, BYTES, INT, STRING, TypedValue
+from tests.support.broker import World
 from tests.support.clock import FakeClock
 from tests.unit.cluster.bridge_support import NODE_ID, MemoryRuntime, connector
 from tests.unit.cluster.support import KnownOthers
 from tests.unit.messaging.message.test_transformers import Shout
-from tests.unit.server.support import World
 
 NODE = "00010203-0405-0607-0809-0a0b0c0d0e0f"
 CONFIGURATION = BridgeConfiguration("bridge", "q", static_connectors=("target",), retry_interval=1000)

@@ -14,8 +14,8 @@ from mqclient.wire.bodies import encode_text
 from mqclient.wire.frames import SESSION_CHANNEL
 from mqclient.wire.message import CoreMessage, encode_message
 from mqclient.wire.properties import STRING
+from tests.support.broker import World
 from tests.unit.cluster.support import CONNECTIONS, cluster_world
-from tests.unit.server.support import World
 
 
 class ClusterUserTests(SynchronousTestCase):

@@ -12,9 +12,9 @@ from mqbroker.cluster.manager import ClusterManager
 from mqclient.protocol.topology import TopologyMember
 from mqclient.wire import packets as wire
 from mqclient.wire.frames import PING_CHANNEL, SESSION_CHANNEL
+from tests.support.broker import World
 from tests.unit.cluster.bridge_support import connector
 from tests.unit.cluster.support import KnownOthers
-from tests.unit.server.support import World
 
 
 class PlayedTopology:

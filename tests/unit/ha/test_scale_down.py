@@ -21,9 +21,9 @@ from mqclient.core.session.session import Session
 from mqclient.wire.packets import XaEnd, XaPrepare, XaStart
 from mqclient.wire.primitives import Xid
 from mqclient.xa import XAER_RMFAIL, XAError
+from tests.support.broker import World
 from tests.support.clock import FakeClock
 from tests.unit.cluster.bridge_support import Pair, connector
-from tests.unit.server.support import World
 
 LEAVER = "10000000-0000-0000-0000-000000000000"
 HEIR = "20000000-0000-0000-0000-000000000000"

@@ -13,10 +13,10 @@ from mqclient.wire.bodies import decode_text
 from mqclient.wire.frames import PREAMBLE
 from mqclient.wire.message import KEY_DUPLICATE_ID, KEY_ROUTE_TO, decode_message
 from mqclient.wire.properties import STRING, bytes_property
+from tests.support.broker import Peer, World
+from tests.support.held_store import HeldStore
 from tests.unit.cluster.support import CONNECTIONS, Clustered
-from tests.unit.messaging.support import HeldStore
 from tests.unit.mqclient.wire.vectors import VECTORS, load
-from tests.unit.server.support import Peer, World
 
 TARGET = "9b3b19f6-e542-11f1-bd0d-e7691674723e"
 RECORDED_QUEUE_ID = 89

@@ -24,11 +24,11 @@ from mqbroker.messaging.event import Event
 from mqbroker.messaging.ports import AddressRecord, QueueRecord, Recovered
 from mqclient.errors import MQError, NotConnectedError
 from mqclient.management import ManagementError
+from tests.support.broker import Session, World
 from tests.support.clock import FakeClock
 from tests.support.diskwriter import WriterInTurns
+from tests.support.held_store import HeldStore, RecordedBatch
 from tests.unit.imq.peers.support import MemoryDatabase
-from tests.unit.messaging.support import HeldStore, RecordedBatch
-from tests.unit.server.support import Session, World
 
 ONE, TWO, THREE = "b1:7676", "b2:7676", "b3:7676"
 

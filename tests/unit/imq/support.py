@@ -18,10 +18,10 @@ from mqbroker.messaging.ports import Recovered
 from mqbroker.server.transport.cluster_channel import ClusterCredentials
 from mqclient.core.factories.locator import Locator
 from mqclient.core.settings import LocatorSettings
+from tests.support.broker import Session, World
 from tests.support.clock import FakeClock
+from tests.support.held_store import HeldStore
 from tests.unit.cluster.bridge_support import MemoryLink, MemoryRuntime, connector
-from tests.unit.messaging.support import HeldStore
-from tests.unit.server.support import Session, World
 
 CREDENTIALS = ClusterCredentials("cu", "cp")
 

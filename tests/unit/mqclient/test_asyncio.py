@@ -12,7 +12,7 @@ from mqclient.core.factories.locator import Locator
 from mqclient.errors import NotConnectedError
 from mqclient.wire.message import decode_message
 from mqclient.wire.packets import SessionSend
-from tests.unit.mqclient.core_support import Network, ScriptedBroker, connector, message
+from tests.support.network import Network, ScriptedBroker, connector, message
 
 
 class Runtime(AsyncioRuntime):

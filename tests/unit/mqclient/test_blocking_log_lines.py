@@ -8,7 +8,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from mqclient.blocking import _LoggingRuntime
 from mqclient.shells.threads import Dispatcher
-from tests.unit.mqclient.core_support import World
+from tests.support.network import World
 
 
 class BlockingShellTests(SynchronousTestCase):

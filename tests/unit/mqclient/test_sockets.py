@@ -18,7 +18,7 @@ from mqclient.shells.sockets_tasks import Cancelled
 from mqclient.sockets import server_locator
 from mqclient.wire.message import decode_message
 from mqclient.wire.packets import Ping, QueueQuery, ReaderMessages, ReaderRead, SessionSend
-from tests.unit.mqclient.core_support import MemoryLink, Network, ScriptedBroker, connector
+from tests.support.network import MemoryLink, Network, ScriptedBroker, connector
 from tests.unit.mqclient.shells.test_sockets_links import Ear, Runtime, RuntimeTestCase
 
 

@@ -14,11 +14,11 @@ from mqclient.protocol.discovery import Endpoint, UdpEndpoint, encode_announceme
 from mqclient.urls import parse_transport_uri
 from mqclient.wire import packets as wire
 from mqclient.wire.frames import CLUSTER_CHANNEL, SESSION_CHANNEL
+from tests.support.broker import World
 from tests.support.clock import START_MS, FakeClock
 from tests.unit.cluster.bridge_support import MemoryRuntime, connector
 from tests.unit.cluster.flow_support import OWN
 from tests.unit.cluster.support import CONNECTIONS, KnownOthers, cluster_world, joined
-from tests.unit.server.support import World
 
 
 class HostedTests(SynchronousTestCase):

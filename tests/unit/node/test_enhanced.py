@@ -15,7 +15,7 @@ from mqbroker.node.enhanced import ActiveData, ActiveMember, EnhancedActivation,
 from mqbroker.server.observation.gauges import Gauges
 from mqbroker.storage.sql.session import StoreSession
 from mqclient.errors import IllegalStateError
-from tests.unit.server.support import World
+from tests.support.broker import World
 from tests.unit.storage.sql.support import SqlRig
 
 

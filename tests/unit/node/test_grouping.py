@@ -12,9 +12,9 @@ from mqbroker.config.model.cluster import GroupingHandlerConfiguration
 from mqbroker.config.model.configuration import Configuration
 from mqbroker.node.clustering import Clustering
 from mqclient.urls import parse_transport_uri
+from tests.support.broker import World
 from tests.unit.cluster.bridge_support import MemoryRuntime
 from tests.unit.cluster.support import CONNECTIONS
-from tests.unit.server.support import World
 
 
 def grouping_world(local: bool) -> World:

@@ -10,10 +10,10 @@ from mqbroker.config.model.cluster import BridgeConfiguration, BroadcastGroupCon
 from mqbroker.config.model.configuration import Configuration
 from mqbroker.node.groups import Groups, connector_of
 from mqclient.protocol.discovery import UdpEndpoint
+from tests.support.broker import World
 from tests.support.clock import FakeClock
 from tests.unit.cluster.bridge_support import connector
 from tests.unit.node.test_clustering import Hearing
-from tests.unit.server.support import World
 
 PLACE = UdpEndpoint("231.7.7.7", 9876)
 

@@ -14,9 +14,9 @@ from mqbroker.config.model.home_cluster import HomeCluster
 from mqbroker.imq.links.link import HomeLoads
 from mqbroker.storage.memorystore import MemoryStore
 from mqclient.urls import parse_transport_uri
+from tests.support.broker import World
 from tests.support.clock import FakeClock
 from tests.unit.cluster.bridge_support import MemoryRuntime
-from tests.unit.server.support import World
 
 
 class HomesTests(SynchronousTestCase):
@@ -49,7 +49,7 @@ class HomesTests(SynchronousTestCase):
         self.assertNotIn("imq.branches.undecided", self.gauges())
 
     def test_other_brokers_import_nothing_of_it(self) -> None:
-        command = "from tests.unit.server.support import World; World(); import sys; print([n for n in sys.modules if 'mqbroker.imq' in n])"
+        command = "from tests.support.broker import World; World(); import sys; print([n for n in sys.modules if 'mqbroker.imq' in n])"
         root = Path(__file__).resolve().parents[3]
         found = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True, cwd=root, timeout=60, check=True)
         self.assertEqual(found.stdout.strip(), "[]")

@@ -13,12 +13,12 @@ from mqbroker.storage.shared.brokers import BrokerRow, State
 from mqclient.protocol.topology import place
 from mqclient.wire import packets as wire
 from mqclient.wire.frames import PING_CHANNEL, SESSION_CHANNEL
+from tests.support.broker import World
 from tests.support.clock import FakeClock
 from tests.support.diskwriter import WriterInTurns
 from tests.unit.cluster.bridge_support import MemoryRuntime
 from tests.unit.config.imq.support import Made
 from tests.unit.imq.peers.support import MemoryDatabase
-from tests.unit.server.support import World
 
 TEXT = (
     "imq.cluster.ha=true\nimq.cluster.clusterid=c\nimq.brokerid=b1\nimq.persist.store=jdbc\n"

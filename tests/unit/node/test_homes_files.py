@@ -14,10 +14,10 @@ from mqbroker.node.parts import StartError
 from mqbroker.server.management.registry import ManagementError
 from mqbroker.storage.memorystore import MemoryStore
 from mqclient.protocol.topology import place
+from tests.support.broker import World
 from tests.support.clock import FakeClock
 from tests.unit.cluster.bridge_support import MemoryRuntime
 from tests.unit.config.imq.support import PROPERTIES, Files, Made
-from tests.unit.server.support import World
 
 TEXT = "imq.cluster.brokerlist=here,b\nimq.cluster.masterbroker="
 RECORD = "/record"

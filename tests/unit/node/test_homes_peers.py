@@ -15,12 +15,12 @@ from mqbroker.imq.record.record import ChangeRecord
 from mqbroker.node.parts import StartError
 from mqbroker.storage.memorystore import MemoryStore
 from mqclient.protocol.topology import place
+from tests.support.broker import World
 from tests.support.clock import FakeClock
 from tests.support.diskwriter import WriterInTurns
 from tests.unit.cluster.bridge_support import MemoryRuntime
 from tests.unit.config.imq.support import PROPERTIES, Files, Made
 from tests.unit.imq.peers.support import MemoryDatabase
-from tests.unit.server.support import World
 
 TEXT = (
     "imq.cluster.nomasterbroker=true\nimq.cluster.clusterid=c\nimq.cluster.sharecc.persist.jdbc.dbVendor=sqlite\n"

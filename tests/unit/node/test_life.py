@@ -27,13 +27,13 @@ from mqbroker.storage.disk.filesystem import FileSystem
 from mqclient.urls import parse_transport_uri
 from mqclient.wire import packets as wire
 from mqclient.wire.frames import CLUSTER_CHANNEL
+from tests.support.broker import Peer
 from tests.support.clock import FakeClock
 from tests.support.disk import SimulatedDisk
 from tests.support.diskwriter import WriterInTurns
 from tests.support.parts import KnownListeners, KnownPages, make_parts
 from tests.unit.cluster.bridge_support import MemoryRuntime
 from tests.unit.cluster.support import CONNECTIONS
-from tests.unit.server.support import Peer
 
 
 class GrantedLater(OneCopy):

@@ -13,7 +13,7 @@ from mqbroker.messaging.ports import Recovered
 from mqbroker.node.messaging import messaging_of
 from mqbroker.node.parts import StartError
 from tests.support.clock import FakeClock
-from tests.unit.messaging.support import HeldStore
+from tests.support.held_store import HeldStore
 
 
 class MessagingTests(SynchronousTestCase):

@@ -12,7 +12,7 @@ from mqbroker.node.presence import ClusterPresence
 from mqclient.protocol.topology import TopologyMember
 from mqclient.urls import TransportUri, parse_transport_uri
 from mqclient.wire.packets import ClusterConnect, ClusterConnectReply, NodeAnnounce
-from tests.unit.mqclient.core_support import NODE_ID, ScriptedBroker, World, connector
+from tests.support.network import NODE_ID, ScriptedBroker, World, connector
 
 OWN = connector(61617, "own")
 

@@ -17,8 +17,8 @@ from mqbroker.node.security import KEPT_USER_KIND, security_of
 from mqbroker.server.security.audit import AuditLog
 from tests.support.clock import FakeClock
 from tests.support.disk import SimulatedDisk
+from tests.support.held_store import HeldStore
 from tests.support.parts import make_parts
-from tests.unit.messaging.support import HeldStore
 
 BOOTSTRAP = {"bootstrapUser": "alice", "bootstrapPassword": "pw", "bootstrapRole": "amq"}
 

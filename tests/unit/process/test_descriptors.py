@@ -9,7 +9,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from mqbroker.process.descriptors import DESCRIPTORS_MAX, raise_limit, sockets_max
 from mqbroker.server.transport.acceptor import Acceptor, Sockets
 from mqclient.urls import TransportUri
-from tests.unit.server.support import World
+from tests.support.broker import World
 
 
 class LimitTests(SynchronousTestCase):

@@ -18,9 +18,9 @@ from mqclient.wire import packets as wire
 from mqclient.wire.bodies import decode_text
 from mqclient.wire.frames import PREAMBLE
 from mqclient.wire.message import CoreMessage, decode_headers, decode_message
+from tests.support.broker import Peer, World
 from tests.support.clock import FakeClock
 from tests.unit.mqclient.wire.vectors import connections, load, packet_type
-from tests.unit.server.support import Peer, World
 
 WAIT_SECONDS = 60
 """How long a recorded acknowledgement waits for the delivery that it belongs to: periodic work of the two brokers has other phases."""

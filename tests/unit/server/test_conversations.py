@@ -11,9 +11,9 @@ from twisted.trial.unittest import SynchronousTestCase
 from mqbroker.config.model.configuration import AddressConfiguration, Configuration, QueueConfiguration
 from mqbroker.messaging.queues.definitions import ANYCAST, MULTICAST
 from mqbroker.server.transport.naming import Naming
+from tests.support.broker import World
 from tests.unit.mqclient.wire.vectors import VECTORS
 from tests.unit.server.replay import RecordedClock, Replay
-from tests.unit.server.support import World
 from tests.unit.storage.support import Rig
 
 NO_AUTO_DELETE = {"auto_delete_queues": False, "auto_delete_addresses": False}

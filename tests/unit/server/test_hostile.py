@@ -17,7 +17,7 @@ from mqclient.wire import packets as wire
 from mqclient.wire.frames import CLUSTER_CHANNEL, HEADER, PING_CHANNEL, PREAMBLE, frame
 from mqclient.wire.message import KEY_DUPLICATE_ID, encode_headers
 from mqclient.wire.properties import BYTES, INT, STRING
-from tests.unit.server.support import Session, World, of_kind
+from tests.support.broker import Session, World, of_kind
 
 
 class HostileCase(SynchronousTestCase):

@@ -15,7 +15,7 @@ from mqclient.wire.frames import SESSION_CHANNEL
 from mqclient.wire.message import KEY_SCHEDULED_DELIVERY, TYPE_TEXT, CoreMessage, encode_headers, encode_message
 from mqclient.wire.properties import LONG, STRING, TypedValue
 from tests.forms import pure_only
-from tests.unit.server.support import Session, World, message_id, of_kind
+from tests.support.broker import Session, World, message_id, of_kind
 
 
 def manage(session: Session, resource: str, operation: str, *parameters: Any, large: bool = False) -> None:

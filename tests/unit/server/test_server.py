@@ -10,8 +10,8 @@ from mqbroker.config.model.configuration import Configuration
 from mqbroker.server.security.login import Identity
 from mqclient.wire import packets as wire
 from mqclient.wire.frames import SESSION_CHANNEL
+from tests.support.broker import World
 from tests.unit.server.session.test_sessions import CreationCase
-from tests.unit.server.support import World
 
 
 class AdmissionTests(CreationCase):

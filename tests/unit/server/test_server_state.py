@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from mqbroker.config.model.configuration import Configuration, ResourceLimit
 from mqclient.wire import packets as wire
+from tests.support.broker import World
 from tests.unit.server.session.test_sessions import CreationCase
-from tests.unit.server.support import World
 
 
 class LimitTests(CreationCase):

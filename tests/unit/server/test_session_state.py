@@ -8,7 +8,7 @@ from mqbroker.server import session_state
 from mqclient.wire import packets as wire
 from mqclient.wire.frames import SESSION_CHANNEL
 from mqclient.wire.message import decode_message
-from tests.unit.server.support import Peer, Session, World, of_kind
+from tests.support.broker import Peer, Session, World, of_kind
 
 
 def names(packets: list[wire.Packet]) -> list[str]:

@@ -10,7 +10,7 @@ from mqbroker.config.model.configuration import Configuration
 from mqbroker.messaging.delivery.branches import XACode
 from mqclient.wire import packets as wire
 from mqclient.wire.primitives import Xid
-from tests.unit.server.support import Peer, Session, World, message_id
+from tests.support.broker import Peer, Session, World, message_id
 from tests.unit.storage.support import Rig
 
 NOTA, PROTO, DUPID = XACode.UNKNOWN_XID, XACode.WRONG_STATE, XACode.DUPLICATE_XID

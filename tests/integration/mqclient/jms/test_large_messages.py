@@ -12,7 +12,7 @@ from mqclient.jms import ConnectionFactory, JMSException, MessageConsumer
 from mqclient.wire.message import TYPE_BYTES, TYPE_TEXT, CoreMessage, encode_headers
 from mqclient.wire.packets import Acknowledge, Packet, SessionReceiveContinuation, SessionReceiveLarge
 from tests.integration.mqclient.test_shells import ShellTestCase
-from tests.unit.mqclient.core_support import message
+from tests.support.network import message
 
 TEXT = b"\x01\x00\x00\x00\x04\x00h\x00i"  # a nullable string of two characters, as a text message's body has it
 

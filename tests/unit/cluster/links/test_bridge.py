@@ -8,8 +8,8 @@ from mqbroker.config.model.cluster import BridgeConfiguration
 from mqclient.errors import ClusterSecurityError, DisconnectedError, NotConnectedError, SessionCreationRejectedError
 from mqclient.protocol.topology import Topology, TopologyMember
 from mqclient.wire.packets import DisconnectV3
+from tests.support.broker import World
 from tests.unit.cluster.bridge_support import Pair, bridge_settings, connector
-from tests.unit.server.support import World
 
 
 def settings(**values: object) -> BridgeConfiguration:

@@ -10,9 +10,9 @@ from twisted.trial.unittest import SynchronousTestCase
 from mqclient.wire import packets as wire
 from mqclient.wire.frames import PING_CHANNEL, PREAMBLE
 from mqclient.wire.message import decode_message
+from tests.support.broker import Peer, World
 from tests.unit.cluster.support import Clustered, cluster_world, connector
 from tests.unit.mqclient.wire.vectors import VECTORS, load
-from tests.unit.server.support import Peer, World
 
 UNTIMED = ("PING", "PACKETS_CONFIRMED", "CLUSTER_TOPOLOGY_V4", "CLUSTER_TOPOLOGY_V2", "DISCONNECT_V3", "SESS_RECEIVE_MSG")
 """What is sent by time, or because of what others do."""

@@ -12,7 +12,7 @@ from mqclient.core.factories.factory import SessionFactory
 from mqclient.core.factories.locator import Locator
 from mqclient.protocol.retry import RetryPlan
 from mqclient.wire.primitives import TransportConfiguration
-from tests.unit.mqclient.core_support import ScriptedBroker, World, connector
+from tests.support.network import ScriptedBroker, World, connector
 
 
 class ContactTests(SynchronousTestCase):

@@ -19,9 +19,9 @@ from mqclient.errors import error_for_code
 from mqclient.wire import packets as wire
 from mqclient.wire.message import KEY_SCHEDULED_DELIVERY
 from mqclient.wire.properties import LONG
+from tests.support.broker import World
 from tests.support.clock import START_MS, FakeClock
 from tests.unit.cluster.bridge_support import NODE_ID, Pair, bridge_settings
-from tests.unit.server.support import World
 
 
 def world(clock: FakeClock | None = None, **settings: Any) -> World:

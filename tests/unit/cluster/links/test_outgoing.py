@@ -18,8 +18,8 @@ from mqclient.errors import MalformedPacketError
 from mqclient.wire.message import CoreMessage, decode_headers, decode_message
 from mqclient.wire.packets import SessionSend, decode_packet
 from mqclient.wire.properties import BYTES, INT, STRING, TypedValue
+from tests.support.held_store import FakeBody
 from tests.unit.cluster.bridge_support import NODE_ID
-from tests.unit.messaging.support import FakeBody
 from tests.unit.mqclient.wire.vectors import VECTORS, load
 
 QUEUE = "$.artemis.internal.sf.my-cluster.node-b"

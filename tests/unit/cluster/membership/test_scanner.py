@@ -13,7 +13,7 @@ from mqclient.core.factories.locator import Locator
 from mqclient.protocol.topology import Topology, same_place
 from mqclient.wire.packets import ClusterTopologyV4
 from mqclient.wire.primitives import TransportConfiguration
-from tests.unit.mqclient.core_support import NODE_ID, ScriptedBroker, World, connector
+from tests.support.network import NODE_ID, ScriptedBroker, World, connector
 
 
 class ScannerTests(SynchronousTestCase):

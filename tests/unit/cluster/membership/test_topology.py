@@ -15,9 +15,9 @@ from mqclient.protocol.topology import MEMBERS_MAX, Topology, TopologyMember
 from mqclient.wire import packets as wire
 from mqclient.wire.frames import PING_CHANNEL
 from mqclient.wire.primitives import TransportConfiguration
+from tests.support.broker import Peer
 from tests.support.clock import START_MS, FakeClock
 from tests.unit.cluster.support import cluster_world, connector, joined, member, subscribed
-from tests.unit.server.support import Peer
 
 
 class MemberTests(SynchronousTestCase):

@@ -9,9 +9,9 @@ from mqclient.protocol.topology import TopologyMember
 from mqclient.wire import packets as wire
 from mqclient.wire.frames import CLUSTER_CHANNEL
 from mqclient.wire.primitives import Decoder, Encoder, TransportConfiguration
+from tests.support.broker import World
 from tests.unit.cluster.support import Clustered, cluster_world, connector, joined, member
 from tests.unit.mqclient.wire.vectors import VECTORS, load
-from tests.unit.server.support import World
 
 
 def vote(asked: bool, node_id: str, text: str | None = None) -> bytes:

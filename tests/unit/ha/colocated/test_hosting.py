@@ -19,10 +19,10 @@ from mqclient.protocol.topology import TopologyMember
 from mqclient.wire import packets as wire
 from mqclient.wire.frames import CLUSTER_CHANNEL
 from mqclient.wire.packets import BackupRequest, BackupRequestResponse
+from tests.support.broker import Peer
 from tests.unit.cluster.support import cluster_world, connector, joined, member
 from tests.unit.ha.colocated.support import REPLICATED, ColocatedCase, PlayedProcess
 from tests.unit.mqclient.wire.vectors import VECTORS, load
-from tests.unit.server.support import Peer
 
 SHARED = SharedStoreConfiguration(True)
 OTHER = "other"

@@ -40,6 +40,7 @@ from mqclient.protocol.discovery import Endpoint
 from mqclient.urls import parse_transport_uri
 from mqclient.wire import packets as wire
 from mqclient.wire.primitives import Decoder, Encoder
+from tests.support.broker import Peer, Session
 from tests.support.clock import FakeClock
 from tests.support.disk import SimulatedDisk
 from tests.support.diskwriter import WriterInTurns
@@ -48,7 +49,6 @@ from tests.support.parts import make_parts
 from tests.unit.cluster import bridge_support
 from tests.unit.cluster.bridge_support import MemoryLink, MemoryRuntime
 from tests.unit.mqclient.core.discovery.support import GROUP, Ether, EtherLink
-from tests.unit.server.support import Peer, Session
 
 FOLDER = "/data/journal"
 

@@ -8,9 +8,9 @@ from mqbroker.ha.replication.passive_side import REST_SECONDS
 from mqbroker.server.cluster_port import CopyFigures
 from mqbroker.server.observation.metrics import render
 from mqclient.wire import packets as wire
+from tests.support.broker import Session
 from tests.unit.ha.replication.support import PairCase, alone, created
 from tests.unit.node.test_life_network import KnownNetwork
-from tests.unit.server.support import Session
 
 NOTHING_YET = CopyFigures(0, False, None, None)
 

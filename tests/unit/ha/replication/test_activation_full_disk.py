@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from mqbroker.config.model.cluster import ReplicationConfiguration
 from mqclient.wire import packets as wire
+from tests.support.broker import Session
 from tests.unit.ha.replication.support import Node, PairCase, alone, created
 from tests.unit.ha.replication.test_activation import acknowledged
-from tests.unit.server.support import Session
 
 COUNT = 50
 ROOM = 32 * 1024 * 1024

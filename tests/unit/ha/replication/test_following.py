@@ -18,7 +18,7 @@ from mqclient.protocol.topology import Topology
 from mqclient.wire.frames import HEADER_SIZE, PREAMBLE, REPLICATION_CHANNEL, FrameSplitter, frame
 from mqclient.wire.packets import BackupRegistration, BackupRegistrationFailed, ClusterConnect, ClusterConnectReply
 from mqclient.wire.primitives import TransportConfiguration
-from tests.unit.mqclient.core_support import MemoryLink, ScriptedBroker, World, connector
+from tests.support.network import MemoryLink, ScriptedBroker, World, connector
 
 
 class Owner:

@@ -21,9 +21,9 @@ from mqbroker.node.presence import open_side
 from mqbroker.server.transport.waiting import WaitingServer
 from mqclient.errors import NotConnectedError
 from mqclient.wire.primitives import TransportConfiguration
+from tests.support.held_store import HeldStore
 from tests.unit.cluster.bridge_support import connector
 from tests.unit.ha.replication.support import Node, PairCase, ProcessClock, Runtime, alone
-from tests.unit.messaging.support import HeldStore
 
 
 class NetworkTests(PairCase):

@@ -12,9 +12,9 @@ from mqbroker.ha.replication.packets import VERSION, Hello, packet_frame
 from mqclient.wire import packets as wire
 from mqclient.wire.frames import CLUSTER_CHANNEL, REPLICATION_CHANNEL
 from mqclient.wire.primitives import TransportConfiguration
+from tests.support.broker import Peer
 from tests.unit.cluster.support import connector
 from tests.unit.ha.replication.support import Node, PairCase, alone, created
-from tests.unit.server.support import Peer
 
 
 class RegistrationTests(PairCase):

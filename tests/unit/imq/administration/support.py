@@ -12,9 +12,9 @@ from mqbroker.imq.administration.broker import ImqBroker, ImqParts
 from mqbroker.imq.enhanced.membership import Membership
 from mqbroker.messaging.queues.queue import Queue
 from mqbroker.server.management.registry import ManagementError
+from tests.support.broker import World
 from tests.support.registrar import SlowRegistrar
 from tests.unit.config.imq.support import PROPERTIES, Files, Made
-from tests.unit.server.support import World
 
 RESOURCE = "imq.broker"
 

@@ -8,7 +8,7 @@ from mqbroker.config.model.configuration import Configuration
 from mqbroker.imq.administration.quiescence import has_clients, has_transient_messages
 from mqclient.wire import packets as wire
 from mqclient.wire.frames import CLUSTER_CHANNEL
-from tests.unit.server.support import World
+from tests.support.broker import World
 
 ADMIN = {"username": "admin", "password": "secret"}
 CLIENT = {"username": "nobody", "password": "nothing"}

@@ -13,8 +13,8 @@ from mqbroker.imq.record.changes import Definition, Recorded, wish_of
 from mqbroker.imq.record.record import ChangeRecord
 from mqbroker.messaging.administration.registrar import AddressDefinition, AddressSettingDefinition, Change
 from mqbroker.messaging.queues.definitions import ANYCAST, MULTICAST, QueueDefinition
+from tests.support.broker import World
 from tests.unit.imq.net import KeptStore
-from tests.unit.server.support import World
 
 QUEUE = QueueDefinition("q", "q", ANYCAST)
 ADDRESS = AddressDefinition("a", frozenset((ANYCAST,)))

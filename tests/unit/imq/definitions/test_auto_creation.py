@@ -9,7 +9,7 @@ from mqbroker.imq.definitions.registrar import HomeRegistrar
 from mqbroker.messaging.administration.registrar import AddressDefinition, Change
 from mqbroker.messaging.queues.definitions import ANYCAST, MULTICAST
 from mqclient.errors import AddressDoesNotExistError
-from tests.unit.server.support import World
+from tests.support.broker import World
 
 
 def created(name: str, *types: int, auto_created: bool = True) -> Change:

@@ -8,8 +8,8 @@ from mqbroker.imq.definitions.estate import ended_since
 from mqbroker.messaging.administration.registrar import Ended
 from mqbroker.messaging.ports import AddressRecord, QueueRecord, Recovered
 from mqbroker.messaging.queues.definitions import ANYCAST, MULTICAST, QueueDefinition
+from tests.support.broker import World
 from tests.unit.imq.record.test_followed import followed
-from tests.unit.server.support import World
 
 
 class EstateTests(SynchronousTestCase):

@@ -7,8 +7,8 @@ from twisted.trial.unittest import SynchronousTestCase
 from mqbroker.imq.definitions import reservations
 from mqclient.errors import DuplicateMetadataError, OperationTimeoutError
 from mqclient.wire import packets as wire
+from tests.support.broker import Session
 from tests.unit.imq.net import ONE, TWO, Net, Node, three
-from tests.unit.server.support import Session
 
 CLIENT_ID = "jms-client-id"
 

@@ -9,8 +9,8 @@ from twisted.trial.unittest import SynchronousTestCase
 from mqbroker.imq.definitions import temporary
 from mqclient.wire import packets as wire
 from mqclient.wire.frames import CLUSTER_CHANNEL
+from tests.support.broker import Session
 from tests.unit.imq.net import Node, three
-from tests.unit.server.support import Session
 
 KEPT_SECONDS = 50
 

@@ -13,9 +13,9 @@ from mqbroker.messaging.message.not_yet import NotYet
 from mqclient.errors import MQError
 from mqclient.wire import packets as wire
 from mqclient.wire.message import CoreMessage, decode_message, encode_headers
+from tests.support.broker import Session, message_id, of_kind
+from tests.support.held_store import FakeBody
 from tests.unit.imq.support import HomeAndConsumer
-from tests.unit.messaging.support import FakeBody
-from tests.unit.server.support import Session, message_id, of_kind
 
 
 class ContentsTests(SynchronousTestCase):

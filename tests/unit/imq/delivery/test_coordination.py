@@ -11,8 +11,8 @@ from mqbroker.messaging.delivery.branches import COORDINATED_FORMAT, xid_base64
 from mqbroker.messaging.ports import BranchRecord, BranchState, Recovered, RecoveredBranch
 from mqclient.wire import packets as wire
 from mqclient.wire.primitives import Xid
+from tests.support.broker import Session, message_id
 from tests.unit.imq.support import Broker, Cluster
-from tests.unit.server.support import Session, message_id
 
 CLIENT = Xid(7, b"branch", b"global")
 

@@ -12,9 +12,9 @@ from mqbroker.messaging.delivery.branches import COORDINATED_FORMAT, xid_base64
 from mqbroker.messaging.message.message import Message
 from mqbroker.messaging.ports import BranchRecord, Inherited, Recovered, RecoveredBranch, RecoveredReference
 from mqclient.wire import packets as wire
+from tests.support.broker import Session, message_id
 from tests.unit.imq.delivery.test_coordination import CLIENT, CoordinationTestCase
 from tests.unit.imq.support import Broker
-from tests.unit.server.support import Session, message_id
 
 
 class DecisionsTestCase(CoordinationTestCase):

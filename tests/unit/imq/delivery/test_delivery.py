@@ -9,8 +9,8 @@ from mqbroker.imq.delivery.delivery import Delivery
 from mqbroker.imq.links.home_links import HomeLinks
 from mqclient.wire import packets as wire
 from mqclient.wire.message import decode_message
+from tests.support.broker import Session, message_id
 from tests.unit.imq.support import Cluster
-from tests.unit.server.support import Session, message_id
 
 
 def publish(session: Session, *bodies: bytes, **headers: object) -> None:

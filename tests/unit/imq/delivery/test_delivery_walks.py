@@ -8,8 +8,8 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from mqclient.wire import packets as wire
 from mqclient.wire.message import decode_message
+from tests.support.broker import Session, message_id
 from tests.unit.imq.support import Cluster
-from tests.unit.server.support import Session, message_id
 
 SEEDS = range(20)
 STEPS = 100

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from mqclient.wire import packets as wire
 from mqclient.wire.properties import INT
+from tests.support.broker import message_id
 from tests.unit.imq.support import HomeAndConsumer
-from tests.unit.server.support import message_id
 
 
 class ConfirmedTests(HomeAndConsumer):

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from mqclient.wire import packets as wire
 from mqclient.wire.message import decode_message
+from tests.support.broker import Session, message_id
 from tests.unit.imq.support import HomeAndConsumer
-from tests.unit.server.support import Session, message_id
 
 
 class ReturnTests(HomeAndConsumer):

@@ -9,8 +9,8 @@ from mqbroker.imq.delivery.remote_queue import HELD_SECONDS
 from mqclient.wire import packets as wire
 from mqclient.wire.message import KEY_GROUP_ID
 from mqclient.wire.properties import INT, STRING
+from tests.support.broker import message_id, of_kind
 from tests.unit.imq.support import HomeAndConsumer
-from tests.unit.server.support import message_id, of_kind
 
 
 class FilterTests(HomeAndConsumer):

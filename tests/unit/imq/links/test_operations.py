@@ -14,7 +14,7 @@ from mqclient.wire import packets as wire
 from mqclient.wire.bodies import decode_text, encode_text
 from mqclient.wire.message import TYPE_TEXT, decode_message, encode_message
 from mqclient.wire.properties import STRING
-from tests.unit.server.support import World
+from tests.support.broker import World
 
 
 class OperationTests(SynchronousTestCase):

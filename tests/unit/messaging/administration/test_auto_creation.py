@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from mqclient.errors import IllegalStateError
 from mqclient.wire import packets as wire
+from tests.support.broker import World, message_id, of_kind
 from tests.unit.messaging.administration.test_registrar import RegistrarCase
-from tests.unit.server.support import World, message_id, of_kind
 
 
 class SendTests(RegistrarCase):

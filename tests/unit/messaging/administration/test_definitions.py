@@ -14,9 +14,9 @@ from mqclient.wire.bodies import decode_text, encode_text
 from mqclient.wire.message import TYPE_TEXT, decode_message, encode_message
 from mqclient.wire.packets import SessionSend
 from mqclient.wire.properties import STRING
+from tests.support.broker import World
 from tests.support.registrar import SlowRegistrar
 from tests.unit.messaging.administration.test_registrar import RegistrarCase
-from tests.unit.server.support import World
 
 
 class ManagementTests(RegistrarCase):

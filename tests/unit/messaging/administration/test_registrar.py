@@ -10,8 +10,8 @@ from mqbroker.messaging.administration.registrar import CONSUMER_PLACE, AddressD
 from mqbroker.messaging.queues.definitions import QueueDefinition
 from mqclient.errors import DuplicateMetadataError, IllegalStateError, MaxConsumerLimitExceededError
 from mqclient.wire import packets as wire
+from tests.support.broker import World, of_kind
 from tests.support.registrar import SlowRegistrar
-from tests.unit.server.support import World, of_kind
 
 CLIENT_ID = "jms-client-id"
 

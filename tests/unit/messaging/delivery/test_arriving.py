@@ -10,7 +10,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from mqbroker.messaging.ports import Recovered
 from mqbroker.messaging.queues.definitions import ANYCAST, QueueDefinition
 from mqclient.wire import packets as wire
-from tests.unit.server.support import World
+from tests.support.broker import World
 
 VECTORS = Path(__file__).parents[4] / "protocol-spec" / "vectors" / "cluster-2.44.0"
 CHANNEL = 10

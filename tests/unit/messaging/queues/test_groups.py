@@ -15,8 +15,8 @@ from mqbroker.messaging.turns.turn import SCANNED_MAX
 from mqclient.wire import packets as wire
 from mqclient.wire.message import KEY_GROUP_ID, KEY_GROUP_SEQUENCE, decode_headers, decode_message
 from mqclient.wire.properties import BOOLEAN, INT, STRING
+from tests.support.broker import Session, World, message_id
 from tests.unit.messaging.support import Bench, Collector
-from tests.unit.server.support import Session, World, message_id
 
 
 class GroupTestCase(SynchronousTestCase):

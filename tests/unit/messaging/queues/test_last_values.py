@@ -12,8 +12,8 @@ from mqclient.wire import packets as wire
 from mqclient.wire.frames import frame
 from mqclient.wire.message import KEY_LAST_VALUE, KEY_SCHEDULED_DELIVERY, encode_message
 from mqclient.wire.properties import BOOLEAN, INT, LONG, STRING, TypedValue
+from tests.support.broker import Session, World, message_id
 from tests.unit.server.management.test_service import REPLIES, ManagementCase
-from tests.unit.server.support import Session, World, message_id
 from tests.unit.server.xa import XASession
 
 

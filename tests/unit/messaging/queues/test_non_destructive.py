@@ -12,8 +12,8 @@ from mqclient.errors import IllegalStateError
 from mqclient.wire import packets as wire
 from mqclient.wire.message import KEY_GROUP_ID, KEY_SCHEDULED_DELIVERY, decode_message
 from mqclient.wire.properties import INT, LONG, STRING
+from tests.support.broker import Session, World, message_id
 from tests.unit.server.management.test_service import REPLIES, ManagementCase
-from tests.unit.server.support import Session, World, message_id
 from tests.unit.server.xa import XASession
 
 

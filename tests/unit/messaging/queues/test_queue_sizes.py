@@ -7,7 +7,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from mqbroker.server.observation.figures import BrokerFigures
 from mqclient.wire import packets as wire
 from mqclient.wire.properties import LONG
-from tests.unit.server.support import World, message_id
+from tests.support.broker import World, message_id
 
 NAMES = ("message.count", "durable.message.count", "persistent.size", "durable.persistent.size")
 SCHEDULED = ("scheduled.durable.message.count", "scheduled.persistent.size", "scheduled.durable.persistent.size")

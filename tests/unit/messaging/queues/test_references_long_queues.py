@@ -9,7 +9,7 @@ from mqbroker.messaging.queues import references
 from mqclient.wire import packets as wire
 from mqclient.wire.frames import frame
 from mqclient.wire.message import decode_message
-from tests.unit.server.support import Session, World, message_id
+from tests.support.broker import Session, World, message_id
 
 
 class LongQueueTests(SynchronousTestCase):

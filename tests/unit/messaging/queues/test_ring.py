@@ -11,9 +11,9 @@ from mqclient.errors import IllegalStateError
 from mqclient.wire import packets as wire
 from mqclient.wire.message import KEY_SCHEDULED_DELIVERY
 from mqclient.wire.properties import LONG
+from tests.support.broker import World, message_id
 from tests.unit.messaging.paging_support import ALWAYS, PagingBroker, Taker, numbered
 from tests.unit.server.management.test_service import REPLIES, ManagementCase
-from tests.unit.server.support import World, message_id
 
 
 class RingCase(ManagementCase):

@@ -8,7 +8,7 @@ from typing import Any
 
 from mqclient.wire import packets as wire
 from mqclient.wire.message import decode_message
-from tests.unit.server.support import Session
+from tests.support.broker import Session
 
 
 @dataclass

@@ -10,8 +10,8 @@ from twisted.trial.unittest import SynchronousTestCase
 from mqclient.wire import packets as wire
 from mqclient.wire.message import KEY_SCHEDULED_DELIVERY
 from mqclient.wire.properties import INT, LONG, STRING
+from tests.support.broker import World
 from tests.unit.messaging.readers.support import Client
-from tests.unit.server.support import World
 
 
 class ReaderCase(SynchronousTestCase):

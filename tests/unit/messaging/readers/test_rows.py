@@ -7,7 +7,7 @@ from typing import Any
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.messaging.readers.rows import NO_ROWS, Rows, merged
-from tests.unit.messaging.support import FakeBody
+from tests.support.held_store import FakeBody
 
 
 def rows(*keys: int, counts: dict[int, int] | None = None, bodies: dict[int, Any] | None = None) -> Rows:

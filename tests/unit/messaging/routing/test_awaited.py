@@ -9,7 +9,7 @@ from mqbroker.messaging.routing.remote import REMOTE_ID_BASE, LoadBalancing, Rem
 from mqclient.wire import packets as wire
 from mqclient.wire.message import decode_message
 from mqclient.wire.properties import BYTES
-from tests.unit.server.support import World
+from tests.support.broker import World
 
 
 class AwaitedTests(SynchronousTestCase):

@@ -10,7 +10,7 @@ from mqbroker.config.model.configuration import Configuration
 from mqbroker.messaging.turns.undecided import Undecided
 from mqclient.wire import packets as wire
 from mqclient.wire.properties import STRING
-from tests.unit.server.support import Session, World
+from tests.support.broker import Session, World
 
 
 class Decisions:

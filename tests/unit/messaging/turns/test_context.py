@@ -7,7 +7,7 @@ from typing import Any
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.messaging.turns.context import OperationContext
-from tests.unit.messaging.support import HeldStore
+from tests.support.held_store import HeldStore
 
 
 class ContextTests(SynchronousTestCase):

@@ -16,8 +16,8 @@ from mqclient.wire.bodies import decode_text, encode_text
 from mqclient.wire.frames import PING_CHANNEL
 from mqclient.wire.message import TYPE_TEXT, decode_message, encode_message
 from mqclient.wire.properties import INT, STRING
+from tests.support.broker import Session, World
 from tests.support.clock import FakeClock
-from tests.unit.server.support import Session, World
 
 COUNT = 100
 STEP = 10

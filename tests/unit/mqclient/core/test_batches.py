@@ -21,7 +21,7 @@ from mqclient.wire.packets import (
     ProducerRequestCredits,
     SessionSend,
 )
-from tests.unit.mqclient.core_support import ScriptedBroker, World
+from tests.support.network import ScriptedBroker, World
 
 CHANNEL = 10
 

@@ -7,7 +7,7 @@ from typing import Any
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqclient.wire.packets import ConsumerClose, CreateProducer, RemoveProducer, SessionClose
-from tests.unit.mqclient.core_support import ScriptedBroker, World
+from tests.support.network import ScriptedBroker, World
 
 LAST = (CreateProducer, RemoveProducer, ConsumerClose, SessionClose)
 

@@ -12,7 +12,7 @@ from mqclient.wire.bodies import decode_text, encode_map, encode_text
 from mqclient.wire.message import KEY_LARGE_COMPRESSED, TYPE_MAP, TYPE_TEXT, decode_message
 from mqclient.wire.packets import SessionSend
 from mqclient.wire.properties import BOOLEAN
-from tests.unit.mqclient.core_support import ScriptedBroker, World
+from tests.support.network import ScriptedBroker, World
 
 
 class TextTests(SynchronousTestCase):

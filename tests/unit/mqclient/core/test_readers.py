@@ -37,7 +37,7 @@ from mqclient.wire.packets import (
     SessionReceiveContinuation,
     encode_packet,
 )
-from tests.unit.mqclient.core_support import ScriptedBroker, World, pending
+from tests.support.network import ScriptedBroker, World, pending
 
 Item = tuple[int, int, int, bytes]
 ITEMS = st.lists(

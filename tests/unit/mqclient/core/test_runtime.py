@@ -8,7 +8,7 @@ from twisted.internet.defer import CancelledError
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqclient.core.runtime import Mutex, Waiters, format_uuid, new_user_id, new_uuid, sleep, wait_at_most
-from tests.unit.mqclient.core_support import World
+from tests.support.network import World
 
 
 class RuntimeCase(SynchronousTestCase):

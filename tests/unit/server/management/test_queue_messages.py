@@ -6,8 +6,8 @@ import json
 
 from mqclient.wire import packets as wire
 from mqclient.wire.properties import BYTES, STRING, TypedValue
+from tests.support.broker import message_id
 from tests.unit.server.management.test_queue_control import QueueControlCase
-from tests.unit.server.support import message_id
 
 
 class MessageTests(QueueControlCase):

@@ -13,8 +13,8 @@ from mqbroker.server.observation.figures import BrokerFigures
 from mqbroker.server.observation.metrics import render
 from mqclient.errors import MQError
 from mqclient.wire import packets as wire
+from tests.support.broker import World
 from tests.unit.messaging.readers.support import Client
-from tests.unit.server.support import World
 
 
 class ManagementTests(SynchronousTestCase):

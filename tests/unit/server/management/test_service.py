@@ -17,7 +17,7 @@ from mqclient.wire.message import (
     encode_message,
 )
 from mqclient.wire.properties import INT, STRING, TypedValue
-from tests.unit.server.support import PERMISSIONS, Session, World
+from tests.support.broker import PERMISSIONS, Session, World
 
 REPLIES = "replies"
 

@@ -8,8 +8,8 @@ from mqbroker.config.model.configuration import Configuration
 from mqbroker.server.cluster_port import ColocatedFigures, CopyFigures, HostedFigures
 from mqbroker.server.observation.figures import BrokerFigures, PassiveFigures
 from mqbroker.server.observation.metrics import render
+from tests.support.broker import World
 from tests.unit.cluster.support import KnownOthers
-from tests.unit.server.support import World
 
 
 class FigureTests(SynchronousTestCase):

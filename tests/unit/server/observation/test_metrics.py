@@ -11,7 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from mqbroker.server.observation.figures import BrokerFigures
 from mqbroker.server.observation.gauges import Gauge, Gauges
 from mqbroker.server.observation.metrics import ADDRESS_METRICS, BROKER_METRICS, QUEUE_METRICS, Figures, render
-from tests.unit.server.support import World
+from tests.support.broker import World
 
 Labels = tuple[tuple[str, str], ...]
 

@@ -9,7 +9,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from mqbroker.config.model.configuration import Configuration
 from mqclient.wire import packets as wire
 from mqclient.wire.message import decode_message
-from tests.unit.server.support import World
+from tests.support.broker import World
 
 
 class NotificationTests(SynchronousTestCase):

@@ -21,7 +21,7 @@ from mqclient.wire import packets as wire
 from mqclient.wire.bodies import encode_text
 from mqclient.wire.message import CoreMessage, decode_message, encode_message
 from mqclient.wire.properties import BOOLEAN, INT, LONG, NULL, STRING, TypedValue
-from tests.unit.server.support import Session, World
+from tests.support.broker import Session, World
 
 FILTER = (
     "(_AMQ_Binding_Type <> 2 OR _AMQ_Binding_Type IS NULL) AND _AMQ_NotifType IN ('SESSION_CREATED', 'BINDING_ADDED', 'BINDING_REMOVED', "

@@ -15,9 +15,9 @@ from mqclient.wire import packets as wire
 from mqclient.wire.frames import frame
 from mqclient.wire.message import KEY_CID, KEY_DUPLICATE_ID, KEY_ROUTING_TYPE, KEY_SCHEDULED_DELIVERY, CoreMessage, encode_message
 from mqclient.wire.properties import BYTE, BYTES, INT, LONG, STRING, TypedValue
+from tests.support.broker import Session, World
 from tests.unit.server.runs import test_send_runs_arrivals
 from tests.unit.server.runs.test_send_runs_arrivals import CHANNEL, outcome
-from tests.unit.server.support import Session, World
 
 TYPE = (KEY_ROUTING_TYPE, (BYTE, 1))
 INNER = struct.pack(">i", 24) + KEY_DUPLICATE_ID.encode("utf-16-le") + b"\x0a\0\0\0\x02x\0"

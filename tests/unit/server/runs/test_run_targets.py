@@ -14,7 +14,7 @@ from mqclient.wire.frames import frame
 from mqclient.wire.hot import send_trailer_size
 from mqclient.wire.message import KEY_BRIDGE_DUPLICATE_ID, KEY_ROUTE_TO, KEY_SCHEDULED_DELIVERY, CoreMessage, encode_message
 from mqclient.wire.properties import BYTES, LONG, TypedValue
-from tests.unit.server.support import PERMISSIONS, World
+from tests.support.broker import PERMISSIONS, World
 
 CHANNEL = 11
 TRAILER = send_trailer_size(136)

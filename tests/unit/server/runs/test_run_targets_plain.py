@@ -9,7 +9,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from mqbroker.config.model.configuration import Configuration
 from mqbroker.messaging.queues.definitions import ANYCAST, MULTICAST
 from mqbroker.server.runs.run_targets import plain_address
-from tests.unit.server.support import World
+from tests.support.broker import World
 
 
 class Sender:

@@ -25,7 +25,7 @@ from mqclient.wire.message import (
     scan_headers,
 )
 from mqclient.wire.properties import BYTE, LONG, STRING, TypedValue
-from tests.unit.server.support import PERMISSIONS, Session, World
+from tests.support.broker import PERMISSIONS, Session, World
 
 CHANNEL = 10
 

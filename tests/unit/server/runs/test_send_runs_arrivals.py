@@ -29,7 +29,7 @@ from mqclient.wire.message import (
 )
 from mqclient.wire.primitives import Xid
 from mqclient.wire.properties import BYTE, BYTES, DOUBLE, LONG, STRING, TypedValue
-from tests.unit.server.support import PERMISSIONS, Session, World
+from tests.support.broker import PERMISSIONS, Session, World
 from tests.unit.storage.support import Rig
 
 CHANNEL = 10

@@ -20,8 +20,8 @@ from mqclient.wire.message import (
     encode_message,
 )
 from mqclient.wire.properties import BYTE, LONG, STRING, TypedValue
+from tests.support.broker import PERMISSIONS, Session, World
 from tests.unit.messaging.paging_support import unread
-from tests.unit.server.support import PERMISSIONS, Session, World
 from tests.unit.storage.support import Rig
 
 CHANNEL = 10

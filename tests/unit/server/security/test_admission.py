@@ -9,7 +9,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from mqbroker.config.model.configuration import Configuration
 from mqclient.wire import packets as wire
 from mqclient.wire.frames import CLUSTER_CHANNEL, SESSION_CHANNEL
-from tests.unit.server.support import Peer, World
+from tests.support.broker import Peer, World
 
 ADMIN = {"username": "admin", "password": "secret"}
 CLIENT = {"username": "nobody", "password": "nothing"}

@@ -6,7 +6,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from mqclient.wire import packets as wire
 from mqclient.wire.message import decode_message
-from tests.unit.server.support import Session, World, message_id
+from tests.support.broker import Session, World, message_id
 
 
 class AcknowledgementTests(SynchronousTestCase):

@@ -7,7 +7,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from mqclient.wire import packets as wire
 from mqclient.wire.message import decode_message
 from mqclient.wire.properties import INT
-from tests.unit.server.support import World, message_id
+from tests.support.broker import World, message_id
 
 
 class BrowserTests(SynchronousTestCase):

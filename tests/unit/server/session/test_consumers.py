@@ -11,7 +11,7 @@ from mqbroker.server.session.consumers import FORCED_MAX
 from mqclient.wire import packets as wire
 from mqclient.wire.message import KEY_FORCED_DELIVERY, KEY_ROUTING_TYPE, decode_message
 from mqclient.wire.properties import BYTE
-from tests.unit.server.support import World
+from tests.support.broker import World
 
 
 def frame_size(packet: wire.SessionReceive) -> int:

@@ -7,7 +7,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from mqclient.wire import packets as wire
 from mqclient.wire.message import decode_headers
 from mqclient.wire.properties import LONG
-from tests.unit.server.support import World, of_kind
+from tests.support.broker import World, of_kind
 
 
 class LargeDeliveryTests(SynchronousTestCase):

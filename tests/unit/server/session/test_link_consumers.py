@@ -6,7 +6,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.config.model.configuration import Configuration
 from mqclient.wire import packets as wire
-from tests.unit.server.support import Session, World, message_id, of_kind
+from tests.support.broker import Session, World, message_id, of_kind
 
 
 class LinkConsumerTests(SynchronousTestCase):

@@ -11,7 +11,7 @@ from mqbroker.messaging.message.message import Message
 from mqbroker.server.session.old_names import JMS_SESSION_KEY, shown_name, with_old_address
 from mqclient.wire.message import KEY_ROUTING_TYPE, CoreMessage, decode_message, encode_message
 from mqclient.wire.properties import BYTE, TypedValue
-from tests.unit.server.support import World
+from tests.support.broker import World
 
 
 class OldNameTests(SynchronousTestCase):

@@ -7,7 +7,7 @@ from mqbroker.server.session import overdrafts
 from mqbroker.server.transport.reasons import REPEATED_REASON_SECONDS
 from mqclient.wire import packets as wire
 from mqclient.wire.frames import PING_CHANNEL
-from tests.unit.server.support import World, message_id
+from tests.support.broker import World, message_id
 from tests.unit.server.test_hostile import HostileCase
 
 

@@ -7,8 +7,8 @@ from unittest import mock
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqclient.wire import packets as wire
+from tests.support.broker import World
 from tests.support.registrar import SlowRegistrar
-from tests.unit.server.support import World
 
 
 class PutOffTests(SynchronousTestCase):

@@ -10,7 +10,7 @@ from mqbroker.config.model.configuration import Configuration
 from mqclient.wire import packets as wire
 from mqclient.wire.message import KEY_DUPLICATE_ID, decode_message
 from mqclient.wire.properties import BYTES, STRING
-from tests.unit.server.support import PERMISSIONS, USERS, World, message_id, of_kind
+from tests.support.broker import PERMISSIONS, USERS, World, message_id, of_kind
 
 
 class LargeUploadTests(SynchronousTestCase):

@@ -12,7 +12,7 @@ from mqclient.wire import packets as wire
 from mqclient.wire.frames import SESSION_CHANNEL
 from mqclient.wire.message import KEY_DUPLICATE_ID
 from mqclient.wire.properties import STRING
-from tests.unit.server.support import PERMISSIONS, World, message_id
+from tests.support.broker import PERMISSIONS, World, message_id
 from tests.unit.server.test_session_state import names
 
 

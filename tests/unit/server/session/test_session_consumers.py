@@ -5,7 +5,7 @@ from __future__ import annotations
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqclient.wire import packets as wire
-from tests.unit.server.support import World
+from tests.support.broker import World
 
 
 class CreationTests(SynchronousTestCase):

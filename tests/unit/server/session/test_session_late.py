@@ -7,10 +7,10 @@ from unittest import TestCase, mock
 from mqbroker.config.model.configuration import Configuration
 from mqclient.wire import packets as wire
 from mqclient.wire.message import KEY_FORCED_DELIVERY, decode_message
+from tests.support.broker import World, of_kind
 from tests.support.late_store import LateStore
 from tests.unit.messaging.paging_support import ALWAYS, numbered
 from tests.unit.messaging.readers.support import messages
-from tests.unit.server.support import World, of_kind
 from tests.unit.storage.support import Rig
 
 

@@ -11,7 +11,7 @@ from mqbroker.config.model.configuration import Configuration
 from mqbroker.server.security.login import GuestLoginModule, LoginStep
 from mqclient.wire import packets as wire
 from mqclient.wire.frames import SESSION_CHANNEL
-from tests.unit.server.support import World
+from tests.support.broker import World
 
 
 class AddressTests(SynchronousTestCase):

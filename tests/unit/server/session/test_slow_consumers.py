@@ -10,7 +10,7 @@ from mqbroker.config.model.configuration import Configuration
 from mqclient.wire import packets as wire
 from mqclient.wire.frames import SESSION_CHANNEL
 from mqclient.wire.message import decode_message
-from tests.unit.server.support import Session, World, message_id, of_kind
+from tests.support.broker import Session, World, message_id, of_kind
 
 
 class SlowConsumerTests(SynchronousTestCase):

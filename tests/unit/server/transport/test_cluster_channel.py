@@ -11,9 +11,9 @@ from mqbroker.config.model.configuration import Configuration
 from mqbroker.server.transport.cluster_channel import PRODUCT, WRONG_PASSWORDS_MAX, ClusterCredentials
 from mqclient.wire import packets as wire
 from mqclient.wire.frames import CLUSTER_CHANNEL
+from tests.support.broker import World
 from tests.unit.cluster.membership.test_votes import vote
 from tests.unit.cluster.support import cluster_world, connector, joined
-from tests.unit.server.support import World
 
 
 class JoiningTests(SynchronousTestCase):

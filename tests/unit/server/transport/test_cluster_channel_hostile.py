@@ -11,8 +11,8 @@ from mqbroker.cluster.membership.votes import FAILOVER_VOTE
 from mqclient.wire import packets as wire
 from mqclient.wire.frames import CLUSTER_CHANNEL, PING_CHANNEL, frame
 from mqclient.wire.primitives import TransportConfiguration
+from tests.support.broker import Peer, World
 from tests.unit.cluster.support import cluster_world, connector, joined, subscribed
-from tests.unit.server.support import Peer, World
 
 TEXTS = st.one_of(st.text(max_size=5), st.sampled_from(("\ud800", "x" * (NAME_LENGTH_MAX + 1), "a\0b")))
 VALUES = st.one_of(TEXTS, st.booleans(), st.integers(-(2**31), 2**31 - 1), st.just("v" * CONNECTOR_LENGTH_MAX))

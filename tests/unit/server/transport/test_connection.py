@@ -15,8 +15,8 @@ from mqbroker.server.security.login import Identity
 from mqbroker.server.transport.reasons import ReasonLog
 from mqclient.wire import packets as wire
 from mqclient.wire.frames import FRAME_SIZE_BEFORE_SESSION, HEADER, PING_CHANNEL, SESSION_CHANNEL, frame
+from tests.support.broker import Peer, World, of_kind
 from tests.unit.mqclient.wire.vectors import connections, files, load
-from tests.unit.server.support import Peer, World, of_kind
 
 
 def ping_frame(ttl_ms: int = 60000) -> bytes:

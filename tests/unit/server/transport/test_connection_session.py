@@ -12,7 +12,7 @@ from mqbroker.server.security.login import Identity
 from mqclient.wire import packets as wire
 from mqclient.wire.frames import SESSION_CHANNEL
 from mqclient.wire.message import encode_message
-from tests.unit.server.support import Peer, Session, World, of_kind
+from tests.support.broker import Peer, Session, World, of_kind
 
 
 class PausedConnectionTests(SynchronousTestCase):

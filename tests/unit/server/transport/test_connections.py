@@ -7,7 +7,7 @@ from unittest import mock
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.server.transport.connection import ServerConnection
-from tests.unit.server.support import World
+from tests.support.broker import World
 
 
 class ConnectionsTests(SynchronousTestCase):

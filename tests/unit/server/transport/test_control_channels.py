@@ -8,7 +8,7 @@ from mqbroker.config.model.configuration import Configuration
 from mqclient.errors import MalformedPacketError
 from mqclient.wire import packets as wire
 from mqclient.wire.frames import PING_CHANNEL, REPLICATION_CHANNEL, SESSION_CHANNEL, frame
-from tests.unit.server.support import World
+from tests.support.broker import World
 
 
 class ControlChannelTests(SynchronousTestCase):

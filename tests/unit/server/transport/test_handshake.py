@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mqclient.wire import packets as wire
 from mqclient.wire.frames import PING_CHANNEL, PREAMBLE, SESSION_CHANNEL
-from tests.unit.server.support import of_kind
+from tests.support.broker import of_kind
 from tests.unit.server.transport.test_connection import ConnectionCase, ping_frame
 
 

@@ -16,7 +16,7 @@ from mqclient.protocol.http import Head, HttpSplitter
 from mqclient.urls import TransportUri
 from mqclient.wire import packets as wire
 from mqclient.wire.frames import PREAMBLE, FrameSplitter
-from tests.unit.server.support import Peer, Transport, World
+from tests.support.broker import Peer, Transport, World
 
 GET = b"GET http://h:1/messaging/ActiveMQServlet HTTP/1.1\r\nhost: h:1\r\n\r\n"
 

@@ -15,8 +15,8 @@ from mqbroker.server.transport.naming import NAME_LENGTH_MAX
 from mqclient.wire import packets as wire
 from mqclient.wire.frames import frame
 from mqclient.wire.properties import INT, NULL, PROPERTIES_MAX, STRING, TypedValue
+from tests.support.broker import Session, World, of_kind
 from tests.support.clock import FakeClock
-from tests.unit.server.support import Session, World, of_kind
 from tests.unit.server.test_hostile import HostileCase
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mqbroker.config.model.configuration import Configuration
 from mqclient.wire import packets as wire
-from tests.unit.server.support import World
+from tests.support.broker import World
 from tests.unit.server.transport.test_connection import ConnectionCase
 
 

@@ -8,7 +8,7 @@ from mqbroker.server.transport import partial_frames
 from mqclient.wire import packets as wire
 from mqclient.wire.frames import HEADER, PING_CHANNEL, frame
 from mqclient.wire.message import encode_message, scan_headers
-from tests.unit.server.support import Session, World
+from tests.support.broker import Session, World
 from tests.unit.server.test_hostile import HostileCase
 
 

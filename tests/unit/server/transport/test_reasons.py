@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from mqbroker.config.model.configuration import Configuration
 from mqbroker.server.transport.reasons import KINDS_MAX, KINDS_NAMED, KINDS_WRITTEN_MAX, REASONS_MAX, REPEATED_REASON_SECONDS, ReasonLog
+from tests.support.broker import World
 from tests.support.clock import FakeClock
-from tests.unit.server.support import World
 from tests.unit.server.test_hostile import HostileCase
 
 

@@ -14,9 +14,9 @@ from mqbroker.server.transport.cluster_channel import PRODUCT
 from mqbroker.server.transport.waiting import WaitingServer
 from mqclient.wire import packets as wire
 from mqclient.wire.frames import CLUSTER_CHANNEL, PING_CHANNEL, SESSION_CHANNEL
+from tests.support.broker import Peer
 from tests.support.clock import FakeClock
-from tests.unit.messaging.support import HeldStore
-from tests.unit.server.support import Peer
+from tests.support.held_store import HeldStore
 
 
 class Voter:

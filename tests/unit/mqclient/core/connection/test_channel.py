@@ -20,8 +20,8 @@ from mqclient.wire.packets import (
     NullResponse,
     QueueQuery,
 )
+from tests.support.network import ScriptedBroker, World, pending
 from tests.unit.mqclient.core.connection.test_connection import CHANNEL
-from tests.unit.mqclient.core_support import ScriptedBroker, World, pending
 
 
 class CallTests(SynchronousTestCase):

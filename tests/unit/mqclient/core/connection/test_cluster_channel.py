@@ -19,8 +19,8 @@ from mqclient.wire.packets import (
     NodeAnnounce,
     SubscribeTopologyV2,
 )
+from tests.support.network import NODE_ID, ScriptedBroker, World, connector, pending
 from tests.unit.mqclient.core.sending.test_encoded_sends import link_world
-from tests.unit.mqclient.core_support import NODE_ID, ScriptedBroker, World, connector, pending
 
 
 class GreetingTests(SynchronousTestCase):

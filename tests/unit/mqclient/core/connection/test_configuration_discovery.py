@@ -10,8 +10,8 @@ from mqclient.protocol.discovery import (
     JGroupsEndpoint,
     UdpEndpoint,
 )
+from tests.support.network import connector
 from tests.unit.mqclient.core.discovery.test_discovery import GROUP
-from tests.unit.mqclient.core_support import connector
 
 
 class UrlTests(SynchronousTestCase):

@@ -22,7 +22,7 @@ from mqclient.wire.packets import (
     SubscribeTopologyV2,
 )
 from mqclient.wire.primitives import TransportConfiguration
-from tests.unit.mqclient.core_support import ScriptedBroker, World, pending
+from tests.support.network import ScriptedBroker, World, pending
 
 CHANNEL = 10
 

@@ -7,7 +7,7 @@ from typing import Any
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqclient.core.factories.locator import Locator
-from tests.unit.mqclient.core_support import ScriptedBroker, World, connector
+from tests.support.network import ScriptedBroker, World, connector
 
 
 class ConnectionTests(SynchronousTestCase):

@@ -33,7 +33,7 @@ from mqclient.wire.packets import (
     SessionClose,
     SessionSend,
 )
-from tests.unit.mqclient.core_support import NODE_ID, ScriptedBroker, World, message, pending
+from tests.support.network import NODE_ID, ScriptedBroker, World, message, pending
 
 CHANNEL = 10
 

@@ -10,8 +10,8 @@ from mqclient.wire.packets import (
     ExceptionResponse,
     NullResponse,
 )
+from tests.support.network import message, pending
 from tests.unit.mqclient.core.session.order import BRANCH, CHANNEL, OrderTestCase
-from tests.unit.mqclient.core_support import message, pending
 
 
 class AcknowledgementTests(OrderTestCase):

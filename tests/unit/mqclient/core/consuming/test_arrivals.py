@@ -5,9 +5,9 @@ from __future__ import annotations
 from mqclient.wire.packets import (
     Expired,
 )
+from tests.support.network import WALL_CLOCK_MS, message
 from tests.unit.mqclient.core.connection.test_connection import CHANNEL
 from tests.unit.mqclient.core.consuming.test_consumers import ConsumerCase
-from tests.unit.mqclient.core_support import WALL_CLOCK_MS, message
 
 
 class ArrivalTests(ConsumerCase):

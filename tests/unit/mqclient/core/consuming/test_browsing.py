@@ -9,7 +9,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from mqclient.core.consuming import browsing
 from mqclient.wire.message import CoreMessage, encode_headers, encode_message
 from mqclient.wire.packets import ClusterTopologyV4, FlowToken, ForceConsumerDelivery, SessionReceiveContinuation, SessionReceiveLarge
-from tests.unit.mqclient.core_support import ScriptedBroker, World, marker, message, pending
+from tests.support.network import ScriptedBroker, World, marker, message, pending
 
 CHANNEL = 10
 

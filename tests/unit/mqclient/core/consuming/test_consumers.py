@@ -22,8 +22,8 @@ from mqclient.wire.packets import (
     ForceConsumerDelivery,
     IndividualAcknowledge,
 )
+from tests.support.network import ScriptedBroker, World, message, pending
 from tests.unit.mqclient.core.connection.test_connection import CHANNEL
-from tests.unit.mqclient.core_support import ScriptedBroker, World, message, pending
 
 
 class ConsumerCase(SynchronousTestCase):

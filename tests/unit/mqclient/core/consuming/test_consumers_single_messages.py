@@ -16,7 +16,7 @@ from mqclient.wire.packets import (
     SessionReceiveLarge,
     encode_packet,
 )
-from tests.unit.mqclient.core_support import MemoryLink, ScriptedBroker, World, marker, message
+from tests.support.network import MemoryLink, ScriptedBroker, World, marker, message
 
 CHANNEL = 10
 SIZES = (0, 2000, 0, 2000, 2000, 0)

@@ -23,8 +23,8 @@ from mqclient.wire.packets import (
     SessionReceiveContinuation,
     SessionReceiveLarge,
 )
+from tests.support.network import ScriptedBroker
 from tests.unit.mqclient.core.sending.test_encoded_sends import CHANNEL, link_world
-from tests.unit.mqclient.core_support import ScriptedBroker
 
 
 class Heard:

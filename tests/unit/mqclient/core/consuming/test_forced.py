@@ -8,9 +8,9 @@ from mqclient.errors import (
 from mqclient.wire.packets import (
     ForceConsumerDelivery,
 )
+from tests.support.network import message, pending
 from tests.unit.mqclient.core.connection.test_connection import CHANNEL
 from tests.unit.mqclient.core.consuming.test_consumers import ConsumerCase
-from tests.unit.mqclient.core_support import message, pending
 
 
 class ForcedTests(ConsumerCase):

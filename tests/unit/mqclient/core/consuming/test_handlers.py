@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests.support.network import message
 from tests.unit.mqclient.core.connection.test_reconnect import CHANNEL, FailoverTestCase
-from tests.unit.mqclient.core_support import message
 
 
 class HandlerTests(FailoverTestCase):

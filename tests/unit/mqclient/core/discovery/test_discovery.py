@@ -19,8 +19,8 @@ from mqclient.protocol.discovery import (
 )
 from mqclient.wire.packets import ClusterTopologyV4, DisconnectV3
 from mqclient.wire.primitives import TransportConfiguration
+from tests.support.network import NODE_ID, FakeRuntime, ScriptedBroker, World, connector, pending
 from tests.unit.mqclient.core.discovery.support import Ether, EtherLink
-from tests.unit.mqclient.core_support import NODE_ID, FakeRuntime, ScriptedBroker, World, connector, pending
 
 GROUP = UdpEndpoint("231.7.7.7", 9876)
 OTHER_NODE = "22222222-2222-11ee-8888-000000000002"

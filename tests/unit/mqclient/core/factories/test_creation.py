@@ -12,7 +12,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from mqclient.core.factories.factory import SessionFactory
 from mqclient.errors import SecurityError
 from mqclient.wire.packets import CreateSession, CreateSessionResponse, CreateSessionV2, ExceptionResponse, SessionClose
-from tests.unit.mqclient.core_support import ScriptedBroker, World, pending
+from tests.support.network import ScriptedBroker, World, pending
 from tests.unit.mqclient.test_asyncio import AsyncioTests
 
 

@@ -15,8 +15,8 @@ from mqclient.wire.packets import (
     ExceptionResponse,
     NullResponse,
 )
+from tests.support.network import NODE_ID, ScriptedBroker, World, connector
 from tests.unit.mqclient.core.connection.test_reconnect import CHANNEL, FailoverTestCase
-from tests.unit.mqclient.core_support import NODE_ID, ScriptedBroker, World, connector
 
 
 class WhereToTests(FailoverTestCase):

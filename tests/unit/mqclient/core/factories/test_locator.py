@@ -8,7 +8,7 @@ from mqclient.core.factories.locator import CONFIRMATION_SECONDS
 from mqclient.wire.packets import (
     ClusterTopologyV4,
 )
-from tests.unit.mqclient.core_support import NODE_ID, ScriptedBroker, World, connector
+from tests.support.network import NODE_ID, ScriptedBroker, World, connector
 
 
 class TopologyAfterReconnectTests(SynchronousTestCase):

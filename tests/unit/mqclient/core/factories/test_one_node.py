@@ -8,7 +8,7 @@ from mqclient.core.factories.one_node import OneNode
 from mqclient.errors import ExactlyOnceError, NodeLostError
 from mqclient.wire.packets import ClusterTopologyV4
 from mqclient.wire.primitives import TransportConfiguration
-from tests.unit.mqclient.core_support import connector
+from tests.support.network import connector
 
 
 def member(node_id: str, primary: TransportConfiguration | None = None, *, leaves: bool = False) -> ClusterTopologyV4:

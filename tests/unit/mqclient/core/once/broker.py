@@ -27,7 +27,7 @@ from mqclient.wire.packets import (
     SessionSendContinuation,
     SessionSendLarge,
 )
-from tests.unit.mqclient.core_support import MemoryLink, ScriptedBroker, World
+from tests.support.network import MemoryLink, ScriptedBroker, World
 
 
 class _Transaction:

@@ -9,8 +9,8 @@ from mqclient.core.once import caches
 from mqclient.core.once.caches import IdCaches
 from mqclient.errors import IdCacheError, ObjectClosedError, SecurityError
 from mqclient.wire.packets import IdCacheState
+from tests.support.network import FakeRuntime, Network
 from tests.unit.mqclient.core.once.test_lookup import run
-from tests.unit.mqclient.core_support import FakeRuntime, Network
 
 
 class CacheTests(SynchronousTestCase):

@@ -9,7 +9,7 @@ from mqclient.core.message import ClientMessage
 from mqclient.core.once.ids import COMMITS_ADDRESS, OwnIds, commit_marker, has_id_of_application
 from mqclient.wire.message import KEY_DUPLICATE_ID, decode_message
 from mqclient.wire.properties import BYTES, STRING
-from tests.unit.mqclient.core_support import FakeRuntime, Network
+from tests.support.network import FakeRuntime, Network
 
 
 class IdTests(SynchronousTestCase):

@@ -9,8 +9,8 @@ from twisted.internet.defer import Deferred
 from mqclient.core.once.questions import Questions
 from mqclient.errors import IllegalStateError, MQError, QueueDoesNotExistError
 from mqclient.wire.packets import QueueQuery
+from tests.support.network import pending
 from tests.unit.mqclient.core.once.broker import OnceTestCase
-from tests.unit.mqclient.core_support import pending
 
 PATIENCE = 10.0
 

@@ -9,8 +9,8 @@ from mqclient.errors import BodyNotRepeatableError, IdCacheError, MQError, NodeL
 from mqclient.wire.message import KEY_DUPLICATE_ID
 from mqclient.wire.packets import ClusterTopologyV4, ExceptionResponse, IdCacheQuery, IdCacheState, SessionSend, SessionSendContinuation
 from mqclient.wire.properties import STRING
+from tests.support.network import NODE_ID, connector, pending
 from tests.unit.mqclient.core.once.broker import OnceTestCase, RememberingBroker
-from tests.unit.mqclient.core_support import NODE_ID, connector, pending
 
 
 class Told:

@@ -12,8 +12,8 @@ from mqclient.wire.packets import (
     QueueQuery,
     SessionSend,
 )
+from tests.support.network import pending
 from tests.unit.mqclient.core.connection.test_reconnect import CHANNEL, FailoverTestCase
-from tests.unit.mqclient.core_support import pending
 
 
 class MemoryTests(FailoverTestCase):

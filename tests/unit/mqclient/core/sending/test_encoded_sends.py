@@ -35,7 +35,7 @@ from mqclient.wire.packets import (
     SessionSendContinuation,
     SessionSendLarge,
 )
-from tests.unit.mqclient.core_support import ScriptedBroker, World, connector
+from tests.support.network import ScriptedBroker, World, connector
 
 CHANNEL = 10
 

@@ -9,7 +9,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from mqclient.core.sending.flow import BLOCKED_SECONDS
 from mqclient.errors import MQError
 from mqclient.wire.packets import ProducerCredits
-from tests.unit.mqclient.core_support import ScriptedBroker, World, pending
+from tests.support.network import ScriptedBroker, World, pending
 
 
 class BlockedTests(SynchronousTestCase):

@@ -16,7 +16,7 @@ from mqclient.wire.bodies import encode_text
 from mqclient.wire.message import TYPE_BYTES, TYPE_TEXT, CoreMessage
 from mqclient.wire.packets import SessionSend, SessionSendContinuation, SessionSendLarge
 from mqclient.wire.properties import INT, PROPERTIES_MAX
-from tests.unit.mqclient.core_support import ScriptedBroker, World
+from tests.support.network import ScriptedBroker, World
 
 FRAME_MAX = 2000
 

@@ -18,7 +18,7 @@ from mqclient.wire.packets import (
     SessionSendContinuation,
     SessionSendLarge,
 )
-from tests.unit.mqclient.core_support import ScriptedBroker, World, pending
+from tests.support.network import ScriptedBroker, World, pending
 
 CHANNEL = 10
 CHUNK = 1000

@@ -6,8 +6,8 @@ from mqclient.errors import ObjectClosedError, TransactionRolledBackError
 from mqclient.wire.packets import (
     SessionSend,
 )
+from tests.support.network import pending
 from tests.unit.mqclient.core.session.order import OrderTestCase
-from tests.unit.mqclient.core_support import pending
 
 
 class CloseTests(OrderTestCase):

@@ -29,7 +29,7 @@ from mqclient.wire.packets import (
     XaSuspend,
 )
 from mqclient.xa import Xid
-from tests.unit.mqclient.core_support import ScriptedBroker, World, message
+from tests.support.network import ScriptedBroker, World, message
 
 CHANNEL = 10
 BRANCH = Xid(7, b"gtx", b"one")

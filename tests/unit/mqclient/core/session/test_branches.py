@@ -41,7 +41,7 @@ from mqclient.wire.packets import (
 )
 from mqclient.wire.primitives import Xid as WireXid
 from mqclient.xa import XAError, Xid
-from tests.unit.mqclient.core_support import ScriptedBroker, World, message, pending
+from tests.support.network import ScriptedBroker, World, message, pending
 
 CHANNEL = 10
 ONE, TWO = Xid(7, b"gtx", b"one"), Xid(7, b"gtx", b"two")

@@ -11,8 +11,8 @@ from mqclient.wire.packets import (
     XaEnd,
 )
 from mqclient.xa import XAError
+from tests.support.network import pending
 from tests.unit.mqclient.core.session.order import BRANCH, CHANNEL, OrderTestCase
-from tests.unit.mqclient.core_support import pending
 
 
 class BranchTests(OrderTestCase):

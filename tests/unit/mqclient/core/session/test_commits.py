@@ -43,8 +43,8 @@ from mqclient.wire.packets import (
     SessionStop,
 )
 from mqclient.wire.properties import STRING
+from tests.support.network import message, pending
 from tests.unit.mqclient.core.once.broker import OnceTestCase, RememberingBroker
-from tests.unit.mqclient.core_support import message, pending
 
 
 class CommitTestCase(OnceTestCase):

@@ -6,9 +6,9 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from mqclient.errors import IllegalStateError
 from mqclient.wire.packets import CreateConsumer, CreateProducer
+from tests.support.network import ScriptedBroker, World
 from tests.unit.mqclient.core.consuming.test_encoded import Heard
 from tests.unit.mqclient.core.sending.test_encoded_sends import link_world
-from tests.unit.mqclient.core_support import ScriptedBroker, World
 
 
 class EncodedMethodsTests(SynchronousTestCase):

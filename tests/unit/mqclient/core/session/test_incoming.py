@@ -16,8 +16,8 @@ from mqclient.wire.packets import (
     SessionReceiveLarge,
 )
 from mqclient.wire.properties import BOOLEAN, LONG
+from tests.support.network import message, pending
 from tests.unit.mqclient.core.sending.test_uploads import CHANNEL, CHUNK, NOISE, LargeTestCase
-from tests.unit.mqclient.core_support import message, pending
 
 
 class ReceiveTests(LargeTestCase):

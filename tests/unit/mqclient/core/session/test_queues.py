@@ -17,7 +17,7 @@ from mqclient.wire.packets import (
     ExceptionResponse,
     QueueQuery,
 )
-from tests.unit.mqclient.core_support import ScriptedBroker, World
+from tests.support.network import ScriptedBroker, World
 
 
 class QueueTestCase(SynchronousTestCase):

@@ -20,8 +20,8 @@ from mqclient.wire.packets import (
     SessionSend,
     SessionStart,
 )
+from tests.support.network import message
 from tests.unit.mqclient.core.connection.test_reconnect import CHANNEL, FailoverTestCase
-from tests.unit.mqclient.core_support import message
 
 CHECK_MS = 2000
 """Between two pings; shorter than the time of a call."""

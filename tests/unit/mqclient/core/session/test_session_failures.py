@@ -35,8 +35,8 @@ from mqclient.wire.packets import (
     SessionReceiveLarge,
     SessionSend,
 )
+from tests.support.network import marker, message, pending
 from tests.unit.mqclient.core.connection.test_reconnect import CHANNEL, FailoverTestCase, Listener
-from tests.unit.mqclient.core_support import marker, message, pending
 
 
 def large_header(message_id: int, size: int, consumer_id: int = 0) -> SessionReceiveLarge:

@@ -10,7 +10,7 @@ from mqclient import xa
 from mqclient.core.api import ROUTING_ANYCAST, QueueConfiguration
 from mqclient.core.session.session import Session
 from mqclient.xa import XAError, Xid
-from tests.unit.mqclient.core_support import RecordedBroker, World
+from tests.support.network import RecordedBroker, World
 
 
 class RecordingTests(SynchronousTestCase):

@@ -18,8 +18,8 @@ from mqclient.wire.packets import (
     ProducerFailCredits,
     Rollback,
 )
+from tests.support.network import message, pending
 from tests.unit.mqclient.core.session.order import CHANNEL, OrderTestCase
-from tests.unit.mqclient.core_support import message, pending
 
 
 class EndTests(OrderTestCase):

@@ -11,8 +11,8 @@ from mqclient.errors import (
 from mqclient.wire.packets import (
     Commit,
 )
+from tests.support.network import message
 from tests.unit.mqclient.core.connection.test_reconnect import FailoverTestCase
-from tests.unit.mqclient.core_support import message
 
 
 class TransactionTests(FailoverTestCase):

@@ -17,8 +17,8 @@ from mqclient.wire.packets import (
     ExceptionResponse,
     QueueQuery,
 )
+from tests.support.network import message
 from tests.unit.mqclient.core.connection.test_reconnect import CHANNEL, FailoverTestCase
-from tests.unit.mqclient.core_support import message
 
 
 class TransactionAtTheWrongMomentTests(FailoverTestCase):

@@ -23,8 +23,8 @@ from mqclient.wire.message import KEY_ROUTING_TYPE, TYPE_BYTES, CoreMessage, dec
 from mqclient.wire.properties import BYTE, TypedValue
 from tests.support.clock import FakeClock
 from tests.support.disk import SimulatedDisk
+from tests.support.held_store import HeldStore
 from tests.support.parts import at_once, make_parts
-from tests.unit.messaging.support import HeldStore
 
 P = TypeVar("P", bound=wire.Packet)
 

@@ -57,7 +57,7 @@ from mqclient.wire.packets import (
 )
 from mqclient.wire.properties import LONG
 
-VECTORS = Path(__file__).resolve().parents[3] / "protocol-spec" / "vectors"
+VECTORS = Path(__file__).resolve().parents[2] / "protocol-spec" / "vectors"
 NODE_ID = "11111111-2222-11ee-8888-000000000001"
 WALL_CLOCK_MS = 1_700_000_000_000
 
