@@ -118,7 +118,7 @@ class GroupingHandler(ABC):
         self._decisions: Mapping[str, Decision]
         """By group key; the decision that was used last is the last one."""
         self._pending: dict[str, Pending] = {}
-        self._awaited: dict[str, set[str]] = {}
+        self._awaited: dict[str, dict[str, None]] = {}
         """Keys of the groups that wait for a queue, by the name of the queue."""
 
     # --- routing
@@ -207,7 +207,7 @@ class GroupingHandler(ABC):
     def _wait_for(self, key: str, pending: Pending, name: str) -> None:
         """The decision is known, but its queue is not."""
         pending.awaited = name
-        self._awaited.setdefault(name, set()).add(key)
+        self._awaited.setdefault(name, {})[key] = None
 
     def _resolve(self, key: str) -> None:
         """Let the messages of the group be sent again."""
@@ -225,7 +225,7 @@ class GroupingHandler(ABC):
         name, pending.awaited = pending.awaited, None
         if name is not None:
             keys = self._awaited[name]
-            keys.discard(key)
+            keys.pop(key, None)
             if not keys:
                 del self._awaited[name]
 

@@ -45,7 +45,7 @@ class LocalGrouping(GroupingHandler):
         super().__init__(configuration, place)
         now = self.clock.monotonic()
         self._decisions: dict[str, _Decision] = {}
-        self._by_name: dict[str, set[str]] = {}
+        self._by_name: dict[str, dict[str, None]] = {}
         for key, text in kept.items():
             name = json.loads(text)
             if isinstance(name, str):
@@ -95,7 +95,7 @@ class LocalGrouping(GroupingHandler):
 
     def _add(self, key: str, decision: _Decision) -> None:
         self._decisions[key] = decision
-        self._by_name.setdefault(decision.name, set()).add(key)
+        self._by_name.setdefault(decision.name, {})[key] = None
 
     def _use(self, key: str, decision: _Decision) -> None:
         decision.used = self.clock.monotonic()
@@ -106,7 +106,7 @@ class LocalGrouping(GroupingHandler):
         """Forget a decision, here, in the store and everywhere."""
         decision = self._decisions.pop(key)
         keys = self._by_name[decision.name]
-        keys.discard(key)
+        keys.pop(key, None)
         if not keys:
             del self._by_name[decision.name]
         batch = self.core.store.begin()
