@@ -186,7 +186,7 @@ class ChangeRecord:
         for position in dropped:
             del self._changes[position]
         if dropped:
-            self.floor = dropped[-1]
+            self.floor = max(self.floor, dropped[-1])
         self._removals = {key: position for key, position in self._removals.items() if position == self.last}
         return dropped
 

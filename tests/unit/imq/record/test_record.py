@@ -187,6 +187,17 @@ class MemberTests(SynchronousTestCase):
         self.assertTrue(record.since("g", 6).reset)
         self.assertFalse(record.since("g", 7).reset)
 
+    def test_who_missed_what_an_earlier_compression_dropped_does_so_after_a_later_one(self) -> None:
+        record, other = begun(), replace(QUEUE, name="other", max_consumers=1)
+        record.append(create(), ONE, 0, record.last)
+        record.append(create(other), ONE, 0, record.last)
+        record.append(update(replace(other, max_consumers=2)), ONE, 0, record.last)
+        self.assertEqual(record.compress(), [3])
+        record.append(update(replace(QUEUE, max_consumers=3)), ONE, 0, record.last)
+        self.assertEqual(record.compress(), [2])
+        self.assertTrue(record.since("g", 2).reset)
+        self.assertEqual(record.floor, ChangeRecord.load(record.changes).floor)
+
     def test_everything_comes_in_pages(self) -> None:
         record = self.filled()
         record.append(delete(replace(QUEUE, name="q0")), ONE, 0, record.last)
