@@ -42,6 +42,12 @@ class Recorder(Protocol):
     def made(self, change: Change, position: int) -> None:
         """This broker has made the change that was answered with ``position``."""
 
+    def read_on(self, done: Callable[[], object]) -> bool:
+        """Make what is on record by now, and call ``done`` then, inside a turn, or when that takes too long.
+
+        False: this broker has made it, or the record cannot be read now; ``done`` is not called.
+        """
+
 
 class Names(Protocol):
     """Names that one holder in the cluster has."""
@@ -71,6 +77,10 @@ class _Waiter:
 
     def __init__(self) -> None:
         self.functions: list[Callable[[], object]] = []
+
+    def call(self) -> None:
+        for function in self.functions:
+            function()
 
 
 class HomeRegistrar:
@@ -160,6 +170,11 @@ class HomeRegistrar:
 
     def shares(self, definition: QueueDefinition) -> bool:
         return is_recorded(Change("create", definition))
+
+    def read_on(self) -> None:
+        waiter = _Waiter()
+        if self._recorder is not None and self._recorder.read_on(waiter.call):
+            raise Undecided(waiter.functions.append, waiter.functions.clear)
 
     def ended(self, found: Recovered, core: MessagingCore, kept: Mapping[tuple[str, str], str] | None) -> Ended:
         if kept is not None:

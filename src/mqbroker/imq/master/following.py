@@ -81,6 +81,12 @@ class Follower:
         """The position that this broker has heard of."""
         self._reaching: list[tuple[int, Answer]] = []
         """Who waits until this broker has come to a position."""
+        self._unread: list[Answer] = []
+        """Who waits for the next question: the present one was put before they came."""
+        self._reading: list[Answer] = []
+        """Who waits for the answer to the present question."""
+        self._failed = False
+        """Was the last question not answered?  The next one is put after a pause."""
         self._expected: dict[int, tuple[Recorded, Answer]] = {}
         """Changes that this broker has wished for, by position, with the function that lets the client's request go on."""
 
@@ -88,6 +94,7 @@ class Follower:
         """The master is linked: ask for everything that this broker has missed."""
         self._peer = peer
         self._era = object()
+        self._unread, self._reading = self._reading + self._unread, []
         self._begin(joining=True)
 
     def leave(self) -> None:
@@ -101,6 +108,7 @@ class Follower:
             answer(NotConnectedError("the link to the master broker was lost"))
         for change, answer in expected.values():
             answer(NotConnectedError(f"{change.name} is on record, and is changed here when the master broker is linked again"))
+        self._answer_readers(NotConnectedError("the link to the master broker was lost"))
 
     def behind(self, position: int) -> None:
         """The record has come to ``position``."""
@@ -130,7 +138,21 @@ class Follower:
         self._reaching.append((position, answer))
         self.behind(position)
 
+    @property
+    def can_ask(self) -> bool:
+        """May a question be answered soon?"""
+        return self._peer is not None and not self._failed
+
+    def read_on(self, answer: Answer) -> None:
+        """Call ``answer`` when everything is done that is on record now, or with the reason why it is not; while :attr:`can_ask`."""
+        self._unread.append(answer)
+        self._ask_for_readers()
+
     # --- questions
+
+    def _ask_for_readers(self) -> None:
+        if self._unread and self._peer is not None and not self._asking:
+            self._begin(joining=False)
 
     def _begin(self, joining: bool) -> None:
         self._asking = True
@@ -141,13 +163,18 @@ class Follower:
         """A defect must not leave this broker behind for ever."""
         log.failure("the change record could not be followed", failure=failure)
         if era is self._era:
-            self._asking = False
-            self._events.record_failed(failure.getErrorMessage())
+            self._not_answered(failure.getErrorMessage())
+
+    def _not_answered(self, reason: str) -> None:
+        self._asking, self._failed = False, True
+        self._answer_readers(NotConnectedError(reason))
+        self._events.record_failed(reason)
 
     async def _ask(self, peer: Peer, era: object, joining: bool) -> None:
         try:
             while True:
                 before = self._standing.position
+                self._reading, self._unread = self._reading + self._unread, []
                 page = await self._page(peer, joining)
                 if era is not self._era:
                     return
@@ -163,16 +190,18 @@ class Follower:
                 else:
                     self._take(page.changes)
                 joining = False
+                if not page.more:
+                    self._answer_present(None)
                 if not page.more and (self._standing.position >= self._wanted or self._standing.position == before):
                     break
         except (MQError, ValueError, KeyError, TypeError) as error:
             if era is self._era:
-                self._asking = False
-                self._events.record_failed(str(error))
+                self._not_answered(str(error))
             return
-        self._asking = False
+        self._asking = self._failed = False
         self._wanted = self._standing.position
         self._events.record_taken()
+        self._ask_for_readers()
 
     async def _page(self, peer: Peer, joining: bool) -> _Page | str:
         """The next changes, or the reason why this broker may not join."""
@@ -209,6 +238,16 @@ class Follower:
         self._reaching = [each for each in self._reaching if each[0] > self._standing.position]
         for answer in there:
             answer(None)
+
+    def _answer_readers(self, error: MQError | None) -> None:
+        """The readers of the present question, and of the next one."""
+        self._reading, self._unread = self._reading + self._unread, []
+        self._answer_present(error)
+
+    def _answer_present(self, error: MQError | None) -> None:
+        readers, self._reading = self._reading, []
+        for answer in readers:
+            answer(error)
 
     def _make_expected(self) -> None:
         while (found := self._expected.get(self._standing.position + 1)) is not None:

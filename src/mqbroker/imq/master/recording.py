@@ -14,6 +14,7 @@ from mqbroker.imq.master import sync_machine as states
 from mqbroker.imq.master.following import Follower
 from mqbroker.imq.master.keeping import Keeping, OwnDefinitions
 from mqbroker.imq.master.own_record import OwnRecord
+from mqbroker.imq.master.reading import Reading
 from mqbroker.imq.master.standing import Mastership, Standing
 from mqbroker.imq.master.sync_machine import SyncData, make_sync_machine
 from mqbroker.imq.master.telling import Telling
@@ -88,6 +89,7 @@ class Recording:
         self._retry_seconds = RETRY_SECONDS if cluster.record is None else cluster.record.retry_s
         self._machine = make_sync_machine(SyncData(self))
         self._follower = Follower(server.node_id, cluster.address, standing, application, own, self)
+        self._reading = Reading(self, self._follower)
         self._wishes = Wishes(self, self._follower, cluster, server.clock)
         self._telling = Telling(peers)
         self._reminding = False
@@ -233,6 +235,9 @@ class Recording:
                 self.tell_when_stored()
         else:
             self.standing.keep()
+
+    def read_on(self, done: Callable[[], object]) -> bool:
+        return self._reading.read_on(done)
 
     def come_to(self, position: int, done: Callable[[MQError | None], None]) -> None:
         """Call ``done`` when everything on record up to ``position`` is done here, or with the reason why it cannot be."""

@@ -89,6 +89,15 @@ class Definitions:
         """Make the queue of a shared subscription, or take the one that is there if it is the same."""
         return self._administration.shared_queue(configuration) or self.create_queue(configuration)
 
+    def read_on(self, name: str) -> None:
+        """Raise Undecided where others may have made or deleted the queue of this name, and this broker may not have heard of it.
+
+        To be called once for a request: a further call would ask again.
+        """
+        queue = self._core.queues.get(name)
+        if queue is None or self._registrar.shares(queue.definition):
+            self._registrar.read_on()
+
     def update_queue(self, queue: Queue, **changes: bool | int | str | None) -> None:
         """Change attributes of a queue in place."""
         change = Change("update", self._administration.updated_queue(queue, changes))

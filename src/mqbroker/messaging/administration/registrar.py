@@ -97,6 +97,12 @@ class Registrar(Protocol):
     def shares(self, definition: QueueDefinition) -> bool:
         """Do others have the queue, too, so that it may have been deleted there, and this broker has not heard of it yet?"""
 
+    def read_on(self) -> None:
+        """Returns where this broker knows all that others have defined, or cannot come to know more now.
+
+        Raises Undecided until that is so, and at each call anew: whoever has waited for the answer does not ask again.
+        """
+
     def ended(self, found: Recovered, core: MessagingCore, kept: Mapping[tuple[str, str], str] | None) -> Ended:
         """What of ``found``, which another broker had and this one has got, counts no more.
 
@@ -124,6 +130,9 @@ class LocalRegistrar:
 
     def shares(self, definition: QueueDefinition) -> bool:
         return False
+
+    def read_on(self) -> None:
+        pass
 
     def ended(self, found: Recovered, core: MessagingCore, kept: Mapping[tuple[str, str], str] | None) -> Ended:
         return Ended()

@@ -94,6 +94,8 @@ class SessionAdministration:
         else:
             configuration.routing_type = MULTICAST
         self._check_queue("create", configuration.durable, configuration.address or "", configuration.name)
+        if configuration.name in self._server.messaging.core.queues:
+            self._read_on(configuration.name)
         self._server.departing.make_room(configuration.name)
         if configuration.name not in self._server.messaging.core.queues:
             self._server.limits.check_queues(session.subject.name)
@@ -137,7 +139,10 @@ class SessionAdministration:
     def _delete_queue(self, packet: wire.DeleteQueue) -> None:
         session = self._session
         name, _ = session.connection.naming.strip(packet.queue_name)
-        queue = self._server.messaging.core.queues.get(queue_part(name))
+        queues = self._server.messaging.core.queues
+        if queue_part(name) not in queues:
+            self._read_on(queue_part(name))
+        queue = queues.get(queue_part(name))
         if queue is None:
             raise QueueDoesNotExistError(f"AMQ229017: Queue {packet.queue_name} does not exist")
         self._check_queue("delete", queue.definition.durable, queue.definition.address, queue.name)
@@ -147,14 +152,20 @@ class SessionAdministration:
         session.connection.temporary_queues.pop(queue, None)
         session.reply_null(-1, self._server.store.ticket())
 
+    def _read_on(self, name: str) -> None:
+        """Let the request wait until it is known whether the queue is there; one that comes again has waited."""
+        if self._session.undecided is None:
+            self._definitions.read_on(name)
+
     # --- queries
 
     def _query_queue(self, packet: wire.QueueQuery) -> None:
         session = self._session
         name, _ = session.connection.naming.strip(packet.queue_name)
         address, qualified = split_qualified(name)
-        core = self._server.messaging.core
-        queue = core.queues.get(queue_part(name))
+        if address != self._server.management_address:
+            self._read_on(queue_part(name))
+        queue = self._server.messaging.core.queues.get(queue_part(name))
         if queue is not None:
             description = self.describe_queue(queue)
             if wants_old_names(session):

@@ -24,6 +24,8 @@ class Recorder:
         self.done: list[tuple[Change, int]] = []
         self.no: MQError | None = None
         self.standing = Followed({})
+        self.behind = False
+        self.readers: list[Callable[[], object]] = []
 
     def record(self, change: Change, deployed: bool, answered: Callable[[MQError | None, int], None]) -> int | None:
         if self.no is not None:
@@ -33,6 +35,10 @@ class Recorder:
 
     def made(self, change: Change, position: int) -> None:
         self.done.append((change, position))
+
+    def read_on(self, done: Callable[[], object]) -> bool:
+        self.readers.append(done)
+        return self.behind
 
 
 class Names:
@@ -136,6 +142,19 @@ class RegistrarTests(SynchronousTestCase):
         self.registrar.agree(TEMPORARY)
         self.registrar.made(TEMPORARY)
         self.assertEqual((self.recorder.asked, self.temporary), ([], [TEMPORARY.definition]))
+
+    def test_reading_on(self) -> None:
+        self.registrar.read_on()
+        self.begin()
+        self.registrar.read_on()
+        self.recorder.behind = True
+        first, second = (self.assertRaises(Undecided, self.registrar.read_on) for _ in range(2))
+        first.when_known(lambda: self.again.append("a"))
+        second.when_known(lambda: self.again.append("b"))
+        second.withdraw()
+        for done in self.recorder.readers:
+            done()
+        self.assertEqual(self.again, ["a"])
 
     def test_names(self) -> None:
         name, place = Reservation("jms-client-id", "me", "s"), Reservation(CONSUMER_PLACE, "q", "s/1")

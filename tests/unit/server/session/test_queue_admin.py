@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from unittest import mock
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from mqbroker.messaging.administration.registrar import LocalRegistrar
+from mqbroker.messaging.queues.definitions import QueueDefinition
+from mqbroker.messaging.turns.undecided import Undecided
 from mqclient.wire import packets as wire
 from tests.support.broker import World
 from tests.support.registrar import SlowRegistrar
@@ -26,6 +30,63 @@ class PutOffTests(SynchronousTestCase):
         (answer,) = session.take()
         self.assertIsInstance(answer, wire.ExceptionResponse)
         self.assertEqual(registrar.withdrawn, [question])
+
+
+class _ReadingRegistrar(LocalRegistrar):
+    """Others have what does not end with its client."""
+
+    def __init__(self) -> None:
+        self.waiting: list[Callable[[], object]] = []
+
+    def shares(self, definition: QueueDefinition) -> bool:
+        return definition.durable
+
+    def read_on(self) -> None:
+        raise Undecided(self.waiting.append)
+
+
+class ReadingTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.registrar = _ReadingRegistrar()
+        self.world = World(registrar=self.registrar)
+        self.session, self.other = self.world.session(), self.world.session()
+
+    def go_on(self) -> None:
+        [function] = self.registrar.waiting
+        self.registrar.waiting.clear()
+        function()
+
+    def test_an_answer_waits_once_until_others_were_heard(self) -> None:
+        for exists in (True, False):
+            self.session.send(wire.QueueQuery("q"))
+            self.assertEqual(self.session.take(), [])
+            if exists:
+                self.other.ok(wire.CreateQueueV2("q", "q"))
+            else:
+                self.other.ok(wire.DeleteQueue("q"))
+            self.go_on()
+            [answer] = self.session.take()
+            self.assertEqual(answer.exists, exists)
+
+    def test_the_queue_of_a_shared_subscription_that_is_there(self) -> None:
+        shared = wire.CreateSharedQueueV2("a", "q", durable=True, requires_response=True)
+        self.session.ok(shared)
+        self.session.send(shared)
+        self.other.ok(wire.DeleteQueue("q"))
+        self.go_on()
+        self.assertEqual([each.NAME for each in self.session.take()], ["NULL_RESPONSE"])
+        self.assertIn("q", self.world.messaging.core.queues)
+
+    def test_one_to_delete_that_is_not_there(self) -> None:
+        self.session.send(wire.DeleteQueue("q"))
+        self.other.ok(wire.CreateQueueV2("q", "q"))
+        self.go_on()
+        self.assertEqual([each.NAME for each in self.session.take()], ["NULL_RESPONSE"])
+
+    def test_who_asks_for_what_ends_with_its_client_does_not_wait(self) -> None:
+        self.session.ok(wire.CreateQueueV2("t", "t", durable=False, temporary=True))
+        self.session.send(wire.QueueQuery("t"))
+        self.assertEqual(len(self.session.take()), 1)
 
 
 class QueueLifeTests(SynchronousTestCase):
