@@ -23,6 +23,9 @@ class SimulatedRuntime:
     Those of a process that has ended stay as they are: what waited for them is taken apart, in any order, and goes on nowhere.
     """
 
+    warnings = 0
+    """How often the client has warned."""
+
     def __init__(self, process: Process, network: Network) -> None:
         self.process = process
         self._network = network
@@ -71,6 +74,7 @@ class SimulatedRuntime:
         self.process.world.violation(f"{self.process.name} reports a failure that no caller gets: {text}: {error!r}")
 
     def log_warning(self, text: str) -> None:
+        self.warnings += 1
         self.process.world.note(f"{self.process.name} warns: {text}")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unittest
 
-from tests.simulation.faults import Schedule, SlowDisk
+from tests.simulation.faults import Pause, Schedule, SlowDisk
 from tests.simulation.network import TO_BROKER, Cut
 from tests.simulation.receivers import TransactedReceiver
 from tests.simulation.run import Simulation
@@ -58,6 +58,26 @@ class LateClient(Simulation):
         self.actors.append(Late(self, "late", connection_ttl=300, client_failure_check_period=100))
 
 
+class UnansweredClient(Simulation):
+    """A client that closes its session while the broker stands still, and takes the connection for whole."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
+        self.schedule = Schedule([Pause(1.0, 6.0, -1)])
+        self.closed: list[bool] = []
+
+    def _people(self) -> None:
+        closed = self.closed
+
+        class Closing(Actor):
+            async def work(self) -> None:
+                session = await self.session()
+                await self.pause(1.5)
+                closed.append(await self.close_session(session))
+
+        self.actors.append(Closing(self, "closing", connection_ttl=60_000, client_failure_check_period=30_000))
+
+
 class FoundTests(unittest.TestCase):
     def test_what_waits_for_the_disk_is_not_sent_again_by_a_client_that_is_back(self) -> None:
         for seed in range(20):
@@ -73,6 +93,14 @@ class FoundTests(unittest.TestCase):
         for seed in range(5):
             result = LateClient(seed).run()
             self.assertEqual(result.violations, [], result.report())
+
+    def test_a_session_that_nobody_has_closed_confirms_nothing(self) -> None:
+        for seed in range(5):
+            simulation = UnansweredClient(seed)
+            closed = simulation.closed
+            result = simulation.run()
+            self.assertEqual(result.violations, [], result.report())
+            self.assertEqual(closed, [False])
 
     def test_a_body_is_there_until_its_acknowledgement_is_durable(self) -> None:
         """The order is that of an acknowledgement: the message lets its body go, and then the batch is committed."""

@@ -190,13 +190,16 @@ class Actor:
         return cleanly
 
     async def _ends(self, session: Session, what: str, close: Callable[[], Awaitable[None]]) -> bool:
-        """Was the connection there all the time?  Then the call was answered: the client logs only that it was not.
+        """Was the connection there all the time, and the call answered?
 
-        A session that is not restored yet is closed without a word to the broker.
+        The client only warns when no answer has come, and that before the connection counts as failed.  A session that is not restored yet
+        is closed without a word to the broker.
         """
         connection, there = session.factory.connection, not (session.closed or session.channel.locked)
+        warnings = self.runtime.warnings
         await self.call(what, close)
-        return there and connection is not None and connection is session.factory.connection and connection.error is None
+        stayed = connection is not None and connection is session.factory.connection and connection.error is None
+        return there and stayed and self.runtime.warnings == warnings
 
     # Every actor listens to the failures of its connection.
 

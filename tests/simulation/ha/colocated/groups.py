@@ -14,7 +14,7 @@ from mqbroker.storage.files.filestore import FileStore
 from mqclient.wire.primitives import TransportConfiguration
 from tests.simulation.ha.colocated.fabric import ColocatedFabric
 from tests.simulation.ha.colocated.nodes import HostedNode, HostNode
-from tests.simulation.ha.colocated.plan import ColocatedPlan, SidePlan, folder
+from tests.simulation.ha.colocated.plan import OFFSET, ColocatedPlan, SidePlan, folder
 from tests.simulation.ha.fabric import GroupNetwork
 from tests.simulation.ha.group import Group, SharedStoreGroup
 from tests.simulation.ha.ledger import HaLedger
@@ -67,8 +67,13 @@ class Side(Group):
         return self.nodes[0]
 
     def connector(self, node: HaNode) -> TransportConfiguration:
-        name = node.name if node is self.home else self.backup_host
-        return TransportConfiguration(name, "netty", (("host", name), ("port", str(PORT))))
+        return _connector(node.name if node is self.home else self.backup_host, PORT)
+
+    @property
+    def backup_places(self) -> list[TransportConfiguration]:
+        """The connectors under which the backups that are hosted now are announced."""
+        hosted = [node for node in self.nodes if isinstance(node, HostedNode) and node.running]
+        return [_connector(node.machine_name, PORT + OFFSET * node.place) for node in hosted]
 
     def differences(self) -> list[str]:
         serving = self.serving
@@ -311,6 +316,10 @@ class MachineFiles:
     def lock(self, path: str, patience: float = 0.0) -> Any:
         disk, path = self._find(path)
         return disk.lock(path, patience)
+
+
+def _connector(host: str, port: int) -> TransportConfiguration:
+    return TransportConfiguration(host, "netty", (("host", host), ("port", str(port))))
 
 
 def _journal(side: Side) -> str:

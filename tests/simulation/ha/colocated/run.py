@@ -7,9 +7,10 @@ with it the primary of one node and the backups of others.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from mqclient.core.factories.locator import Locator
 from mqclient.wire.primitives import TransportConfiguration
 from mqclient.xa import Xid
 from tests.simulation import faults
@@ -27,6 +28,21 @@ from tests.simulation.reading import ReadingLedger
 from tests.simulation.run import Result, judged_run, works_once
 from tests.simulation.workload import Actor
 from tests.simulation.world import World
+
+
+class AnnouncedPlaces(Locator):
+    """Of a client with ``exactlyOnce``: it has to reach each broker under the host and port that this announces.
+
+    No name stands for the place of the backup, which therefore is unknown while nobody hosts it.
+    """
+
+    def __init__(self, actor: Actor, group: Side) -> None:
+        super().__init__(actor.runtime, [group.connector(group.home)], actor.settings)
+        self._group = group
+
+    @property
+    def connectors(self) -> Sequence[TransportConfiguration]:
+        return [*self._connectors, *self._group.backup_places]
 
 
 class SideSimulation(HaSimulation):
@@ -47,6 +63,12 @@ class SideSimulation(HaSimulation):
     def connectors(self) -> list[TransportConfiguration]:
         nodes = self.group.nodes
         return [self.group.connector(node) for node in (nodes[0], nodes[-1])]
+
+    def _people(self) -> None:
+        super()._people()
+        for actor in self.actors:
+            if actor.settings.exactly_once:
+                actor.locator = AnnouncedPlaces(actor, self.group)
 
 
 class ColocatedSimulation:
