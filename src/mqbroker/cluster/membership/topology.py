@@ -145,7 +145,7 @@ class ClusterTopology(Topology):
         self.scaled_down: Event[str] = Event()
         """The node id of a member that leaves for good, since another broker gets what it has."""
         self.raised: Event[()] = Event()
-        """The own entry has a later event id now than the announcements of a broker that has died: others have to hear of it, also those
+        """The own entry has a later event id than the announcements of a broker that has died: others have to hear of it, also those
         without a link to this broker."""
         self._rival_event = 0
         """The latest event id with which another broker was announced as this node; 0 without one."""
@@ -241,15 +241,16 @@ class ClusterTopology(Topology):
     def clear_rival(self) -> None:
         """The announced places were visited: no other broker has the own node id.
 
-        Others may know of an announcement by one that has died, whose clock was ahead.  They would drop those of this broker until its
-        clock has caught up, so it goes on above that event id.
+        Others may know of an announcement by one that has died, whose clock was ahead.  They have dropped that of this broker, and would
+        until its clock has caught up, so it goes on above that event id.
         """
         self.rival = None
         own, rival_event = self.get(self.node_id), self._rival_event
         self._rival_event = 0
-        if own is not None and own.unique_event_id <= rival_event and self._raises_left and not self._stopped:
+        if own is not None and rival_event and self._raises_left and not self._stopped:
             self._raises_left -= 1
-            self.activated(own, rival_event + 1)
+            if own.unique_event_id <= rival_event:
+                self.activated(own, rival_event + 1)
             self.raised()
 
     def _is_news(self, member: TopologyMember) -> bool:

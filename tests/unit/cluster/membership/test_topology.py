@@ -177,17 +177,33 @@ class MemberTests(SynchronousTestCase):
                 self.topology.clear_rival()
             self.assertEqual(len(raised), activation * limits.RAISES_MAX)
 
-    def test_who_has_caught_up_or_leaves_outdoes_nobody(self) -> None:
+    def test_who_has_caught_up_tells_those_who_dropped_its_announcement(self) -> None:
         raised: list[int] = []
         self.topology.raised.subscribe(lambda: raised.append(self.own_event()))
         self.topology.own(connector(1))
         self.topology.up(member("me", START_MS + 500, port=2))
         self.clock.advance(1)
         self.topology.clear_rival()
+        self.assertEqual((raised, self.own_event()), ([START_MS + 1000], START_MS + 1000))
+
+    def test_so_does_who_was_said_to_have_left_meanwhile(self) -> None:
+        """Whoever lost the dead broker has forgotten this one, and nobody links to a broker that is unknown."""
+        raised: list[int] = []
+        self.topology.raised.subscribe(lambda: raised.append(self.own_event()))
+        self.topology.own(connector(1))
+        self.topology.up(member("me", START_MS + 500, port=2))
+        self.topology.down("me", START_MS + 700)
+        self.topology.clear_rival()
+        self.assertEqual(raised, [START_MS + 701])
+
+    def test_who_leaves_outdoes_nobody(self) -> None:
+        raised: list[int] = []
+        self.topology.raised.subscribe(lambda: raised.append(self.own_event()))
+        self.topology.own(connector(1))
         self.topology.up(member("me", START_MS + 5000, port=2))
         self.topology.stop()
         self.topology.clear_rival()
-        self.assertEqual((raised, self.own_event()), ([], START_MS + 1000))
+        self.assertEqual((raised, self.own_event()), ([], START_MS))
 
     def test_who_contradicts_its_departure_tells_its_subscribers_alone(self) -> None:
         """A member that has given up a broken link would take it up again at once, and for ever."""
