@@ -569,6 +569,7 @@ ENHANCED_PLANTS = {
         "source = share.source",
         "source = next((each for each in reversed(share.sources) if each.unread > 0), share.own)",
         (" got ", *LOST),
+        (109,),
     ),
     "taken-over-without-its-branches": Plant(
         "mqbroker.messaging.messaging:Messaging.adopt",
@@ -654,7 +655,7 @@ UNIT_PLANTS = {
     ),
     "late-commit-is-taken": Plant(
         "mqbroker.messaging.delivery.settlement:Settlement._refuse_failed",
-        "if any(duplicate_id in cache for cache, duplicate_id in transaction.duplicate_ids):",
+        "if any(cache.knows_any(duplicate_ids) for cache, duplicate_ids in transaction.duplicate_ids.items()):",
         "if False:",
         unit_test="tests.unit.messaging.routing.test_duplicates_sent",
     ),
