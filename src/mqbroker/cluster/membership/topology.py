@@ -241,8 +241,8 @@ class ClusterTopology(Topology):
     def clear_rival(self) -> None:
         """The announced places were visited: no other broker has the own node id.
 
-        Others may know of an announcement by one that has died, whose clock was ahead.  They have dropped that of this broker, and would
-        until its clock has caught up, so it goes on above that event id.
+        Others may know of an announcement by one that has died, whose clock was ahead.  They have dropped the announcement of this broker,
+        and would drop each further one until its clock has caught up.  So it announces itself again, above that event id.
         """
         self.rival = None
         own, rival_event = self.get(self.node_id), self._rival_event
