@@ -105,7 +105,7 @@ def _lines(record: CopyRecord, voters: Sequence[str]) -> list[tuple[str, object]
 
 
 def _number_lines(name: str, number: int, record: CopyRecord | None) -> Iterator[tuple[str, object]]:
-    """What the lock manager has."""
+    """The number that the lock manager has for a node, as lines to print."""
     from mqbroker.cli.data.coordinated import verdict
 
     claimed = f", which is claimed and was not reached (it was {-number - 1})" if number < 0 else ""

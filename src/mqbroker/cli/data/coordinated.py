@@ -88,7 +88,7 @@ def set_number(manager: LockManager, name: str, value: int) -> None:
 
 
 def verdict(number: int, record: CopyRecord) -> str:
-    """What the lock manager will say to a copy that starts, in words."""
+    """The lock manager's answer to a copy that starts, in words."""
     from mqbroker.ha.locks.claims import Standing, standing
 
     if not record.complete:

@@ -26,7 +26,7 @@ _CHUNK: Final = 256 * 1024
 
 @dataclass(slots=True)
 class Exported:
-    """What an export consists of.  Each message comes with the ids of its queues, and with its body when that is a large one.
+    """The contents of an export.  Each message comes with the ids of its queues, and with its body when that is a large one.
 
     ``prepared`` is the number of branches that nobody has decided on.
     """

@@ -38,7 +38,7 @@ class DataFolders:
 
     @property
     def node_directory(self) -> str:
-        """Where the locks are, and the record of a replicated copy."""
+        """The folder of the locks, and of the record of a replicated copy."""
         return self.settings().node_directory
 
     def below(self, name: str) -> DataFolders:

@@ -97,7 +97,7 @@ class _Rows:
         self._known = {queue.queue_id for queue in self._queues}
 
     def definitions(self) -> Recovered:
-        """Everything but messages and branches."""
+        """The addresses, queues, settings and duplicate ids."""
         contents = self._contents
         recovered = Recovered()
         recovered.addresses = [to_address(record.value) for record in contents.addresses()]
@@ -168,7 +168,7 @@ class RowBody:
         raise RuntimeError("this body is only read")
 
     def complete(self) -> None:
-        """It is."""
+        """The body is complete."""
 
     def hold(self) -> None:
         """Nobody removes it."""

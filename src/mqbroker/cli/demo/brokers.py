@@ -109,7 +109,7 @@ class Node:
 
     @property
     def command(self) -> list[str]:
-        """What runs the broker."""
+        """The command line that runs the broker."""
         return [sys.executable, "-m", "mqbroker.cli.daemon", "--config", str(self.folder / "broker.xml"), "--data", str(self.folder)]
 
     def start(self) -> None:
@@ -125,11 +125,11 @@ class Node:
 
     @property
     def told(self) -> str:
-        """What it has written since its last start."""
+        """The text that the broker has written since its last start."""
         return self.log.read_text("utf-8", "replace")
 
     def has_told(self, line: str) -> bool:
-        """Has it written that?  Raises CommandError when it has ended instead."""
+        """Has the broker written ``line``?  Raises CommandError when it has ended instead."""
         running, text = self.running, self.told
         if not running and line not in text:
             raise CommandError(f"{self.name} does not start: {text[-2000:].strip()}")

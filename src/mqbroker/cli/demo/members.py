@@ -88,7 +88,7 @@ class Member(Node):
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """Where a client connects to first."""
+    """The place to which a client connects first."""
 
     name: str
     url: str
@@ -107,7 +107,7 @@ class Members(Brokers):
 
 @dataclass(frozen=True, slots=True)
 class MemberFigures:
-    """What one member says: the messages of its queue, and of all members the state and the taker."""
+    """The answer of one member: the messages of its queue, and of all members the state and the taker."""
 
     waiting: int
     consumers: int

@@ -36,7 +36,7 @@ class MembersScreen:
         return f"{process}{state or 'starting'}{f' by {taker}' if taker else ''}"
 
     def line(self, seconds: float) -> str:
-        """Everything in one line."""
+        """All figures in one line."""
         sent, read = self._ledger.totals()
         parts = [f"{seconds:6.1f} s: sent {sent}, read {read}, on the way {max(sent - read, 0)}"]
         for watcher in self._watchers:

@@ -44,7 +44,7 @@ _NOTICE: Final = f"""            <check-period>{NOTICED_MS // 2}</check-period>
 
 
 def standing(told: str) -> str:
-    """Where the broker stands that has written this."""
+    """The standing of the broker that has written this."""
     found = {told.rfind(line): state for line, state in _STANDING.items() if line in told}
     return found[max(found)] if found else "starting"
 

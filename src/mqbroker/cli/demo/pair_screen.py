@@ -23,7 +23,7 @@ KEYS = "k: kill the active broker  p: pause it  c: cut the brokers apart  f: fil
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What the active broker says; ``behind``: bytes that its replica was sent and has not answered, -1 without one."""
+    """The answer of the active broker; ``behind``: bytes that its replica was sent and has not answered, -1 without one."""
 
     sequence: int
     in_sync: bool

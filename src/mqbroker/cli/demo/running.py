@@ -1,4 +1,4 @@
-"""What the demonstrations share: keys and lines while messages are sent, and reading the rest in the end."""
+"""The common part of the demonstrations: keys and lines while messages are sent, and reading the rest in the end."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 STILL_SECONDS: Final = 30.0
 """At the end: the time without arrivals after which missing messages count as lost."""
 DOUBT_SECONDS: Final = 3.0
-"""The same where everything was read, but some of it in a transaction whose end is not known: it may come again."""
+"""The same where all messages were read, but some in a transaction whose end is not known: these may come again."""
 TRAFFIC_SECONDS: Final = 30.0
 """How long it may take until messages flow before everything is shown as it is."""
 _FRAME: Final = 0.25
@@ -48,7 +48,7 @@ class Screen(Protocol):
         """Do messages go where they should?"""
 
     def line(self, seconds: float) -> str:
-        """Everything in one line."""
+        """All figures in one line."""
 
     def picture(self, seconds: float, limit: float | None, note: str) -> RenderableType:
         """For a terminal."""
@@ -124,7 +124,7 @@ def _await_traffic(screen: Screen) -> None:
 @contextmanager
 def at_work(watchers: Sequence[Any], workers: Sequence[Worker]) -> Iterator[None]:
     """All threads run, and have ended afterwards."""
-    # What clients warn of is what the demonstration shows, and would be written across the picture.
+    # Warnings of clients tell what the demonstration shows, and would be written across the picture.
     logging.getLogger("mqclient").setLevel(logging.ERROR)
     threads: list[Thread] = [*watchers, *workers]
     for thread in threads:

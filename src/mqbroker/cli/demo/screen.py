@@ -120,7 +120,7 @@ class ClusterScreen:
         return {watcher.last.node_id: watcher.node.name for watcher in self._watchers if watcher.last is not None}
 
     def line(self, seconds: float) -> str:
-        """Everything in one line."""
+        """All figures in one line."""
         sent, read = self._ledger.totals()
         parts = [f"{seconds:6.1f} s: sent {sent}, read {read}, on the way {max(sent - read, 0)}"]
         names = self._names()

@@ -29,7 +29,7 @@ class Failure:
     steps: dict[str, float] = field(default_factory=dict)
     noticed: bool = False
     winner: str = ""
-    """Who has the proof."""
+    """The broker that has the proof."""
     serves: bool = False
     reads: int | None = None
     """Messages that were read until the winner served clients."""

@@ -112,7 +112,7 @@ class Ledger:
 
 
 class Reachable(Protocol):
-    """Where a client connects to."""
+    """A place to which clients connect."""
 
     @property
     def name(self) -> str: ...

@@ -127,7 +127,7 @@ def brokerd(name: str, varhome: Path | None, **options: Any) -> None:
 
 
 def daemon_arguments(options: dict[str, Any]) -> list[str]:
-    """What the process of the broker is told, beside its folder."""
+    """Arguments for the process of the broker, beside its folder."""
     arguments: list[str] = []
     definitions_of(options["definitions"])  # raises
     for definition in options["definitions"]:
@@ -157,7 +157,7 @@ def option_properties(options: dict[str, Any]) -> dict[str, str]:
 
 
 def _read_properties() -> dict[str, str]:
-    """Those on standard input.  Raises BadUsage."""
+    """The properties on standard input.  Raises BadUsage."""
     try:
         return {each.key: each.value for each in parse_properties(sys.stdin.read()) if each.key.startswith(PREFIX)}
     except (PropertiesError, ValueError) as error:

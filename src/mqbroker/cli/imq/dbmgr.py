@@ -1,4 +1,4 @@
-"""What all commands of ``mqbroker imq dbmgr`` need: the properties of an instance, and the databases that they name.
+"""The common part of all commands of ``mqbroker imq dbmgr``: the properties of an instance, and the databases that they name.
 
 The commands work while the brokers are stopped, as those of ``imqdbmgr`` do.
 """
@@ -63,7 +63,7 @@ class DatabaseTarget:
 
     @property
     def folder(self) -> Path:
-        """That of the instance."""
+        """The folder of the instance."""
         return instance_folder(self.varhome, self.name)
 
     @property
@@ -73,11 +73,11 @@ class DatabaseTarget:
 
     @property
     def holder(self) -> str:
-        """Who this is, for a lock."""
+        """The name under which this command holds a lock."""
         return f"{self.name}:{socket.gethostname()}:imqdbmgr"
 
     def databases(self, **properties: str) -> Databases:
-        """What the properties say; ``properties`` come before all others.  Raises CommandError with all errors."""
+        """The databases that the properties name; ``properties`` come before all others.  Raises CommandError with all errors."""
         from mqbroker.config.imq.databases import find_databases
         from mqbroker.config.imq.instance import ImqStart, read_imq_properties
         from mqbroker.config.imq.passwords import Passwords

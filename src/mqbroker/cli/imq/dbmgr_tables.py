@@ -231,7 +231,7 @@ def restore_tables(target: DatabaseTarget, directory: Path, force: bool) -> None
 def remove_broker(target: DatabaseTarget, broker: str, force: bool) -> None:
     """Remove a broker that has been shut down from an enhanced cluster, with the messages that it still has.
 
-    Those that another broker has taken over are not its own any more, and stay.
+    Messages that another broker has taken over are not its own any more, and stay.
     """
     from mqbroker.storage.shared import tables
 

@@ -23,7 +23,7 @@ _CLIENTS = (
     "browse",
     "send",
 )
-"""What every user may do; destinations and the broker are for administrators."""
+"""Permissions of every user; administrators alone may delete addresses, and manage the broker."""
 _ADMINISTRATORS = ("deleteAddress", "manage")
 
 

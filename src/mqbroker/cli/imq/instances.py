@@ -56,7 +56,7 @@ def installation_of(libhome: Path | None) -> str | None:
 
 
 def passfile_properties(passfile: Path | None) -> dict[str, str]:
-    """What ``-passfile`` says as properties."""
+    """The properties that stand for ``-passfile``."""
     if passfile is None:
         return {}
     path = passfile.absolute()
@@ -64,7 +64,7 @@ def passfile_properties(passfile: Path | None) -> dict[str, str]:
 
 
 def instance_folder(varhome: Path | None, name: str) -> Path:
-    """Where the instance of this name is.  Raises BadUsage for a name that none can have."""
+    """The folder of the instance with this name.  Raises BadUsage for a name that none can have."""
     if not name.replace("_", "").isalnum():
         raise BadUsage(f"-name {name}: expected letters, digits and _")
     return (varhome or Path(os.environ.get(VARHOME, DEFAULT_VARHOME))).absolute() / "instances" / name
@@ -75,7 +75,7 @@ def read_bytes(path: str) -> bytes:
 
 
 def read_broker_xml(folder: Path, definitions: Mapping[str, str]) -> Configuration | None:
-    """What the broker.xml of an instance says; None for an instance without files.  Raises CommandError for one that cannot be read."""
+    """The configuration in the broker.xml of an instance; None for one without files.  Raises CommandError if it cannot be read."""
     from mqbroker.config.instance.instance import read_instance
     from mqbroker.config.problems import ConfigurationError
 
@@ -113,7 +113,7 @@ def stopped(folder: Path, definitions: Mapping[str, str], action: str, broken_ma
 
 
 def _lock_directory(folder: Path, definitions: Mapping[str, str], broken_may_be: bool) -> Path | None:
-    """Where the locks of the instance are; None for one without files.  Properties do not change it, so wrong ones do no harm here."""
+    """The folder of the instance's locks; None for one without files.  Properties do not change it, so wrong ones do no harm here."""
     try:
         configuration = read_broker_xml(folder, definitions)
     except CommandError:

@@ -36,7 +36,7 @@ class CommonPart:
 
 
 def read_common(files: Files, kept: tuple[Images, StoreSettings], running: tuple[Images, StoreSettings]) -> CommonPart:
-    """What both journals began with.  Raises as reading a journal does."""
+    """The part with which both journals begin.  Raises as reading a journal does."""
     (kept_images, kept_settings), (running_images, running_settings) = kept, running
     common = CommonPart()
     state = common.state

@@ -44,11 +44,12 @@ class Found:
 
 @dataclass(slots=True)
 class Comparison:
-    """What was found out.
+    """The differences between the two journals.
 
-    ``missing`` was acknowledged by the kept copy alone; of ``undecided`` that is not sure, or sending it may harm; ``unsendable`` cannot be
-    sent.  ``both`` are ids by queue: consumed in both journals.  ``only_kept`` and ``only_running`` count by queue what one of them has
-    consumed and the other one still has; ``shared`` are messages that both have.
+    ``missing`` are messages that the kept copy alone has acknowledged.  ``undecided`` are those of which that is not sure, or that may do
+    harm when they are sent.  ``unsendable`` cannot be sent.  ``both`` are the ids of messages that are consumed in both journals, by queue.
+    ``only_kept`` and ``only_running`` are numbers of messages, by queue, that one journal has consumed and the other one still has.
+    ``shared`` is the number of messages that both have.
     """
 
     missing: list[Found] = field(default_factory=list)

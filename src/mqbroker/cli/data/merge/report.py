@@ -1,4 +1,4 @@
-"""What ``mqbroker data merge`` prints."""
+"""The report that ``mqbroker data merge`` prints."""
 
 from __future__ import annotations
 

@@ -46,14 +46,14 @@ class Sendable:
 
 @dataclass(slots=True)
 class Plan:
-    """What is to be sent.  ``known`` are messages that the running broker has got already, by an earlier run or from their senders."""
+    """The messages to send.  ``known`` are those that the running broker has got already, by an earlier run or from their senders."""
 
     to_send: list[Sendable] = field(default_factory=list)
     known: list[Sendable] = field(default_factory=list)
     unsendable: list[Found] = field(default_factory=list)
 
     def ids(self) -> Counter[str]:
-        """How many duplicate ids each address has to remember, so that another run adds nothing."""
+        """The number of duplicate ids that each address has to remember, so that another run adds nothing."""
         return Counter(address for each in (*self.to_send, *self.known) for address in each.queue_ids)
 
 
@@ -103,7 +103,7 @@ def _missing_body(found: Found, kept: DataFolders) -> str:
 
 
 def id_cache_problem(plan: Plan, sizes: Mapping[str, int]) -> str:
-    """Which address keeps fewer duplicate ids than it gets, so that another run would double messages; empty when there is none."""
+    """The error when an address keeps fewer duplicate ids than it gets, so that another run would double messages; else empty."""
     for address, number in sorted(plan.ids().items()):
         size = max(sizes[address], 0)
         if number > size:
