@@ -147,7 +147,7 @@ class ClusterConnection:
 
     def unknown_places(self) -> list[TransportConfiguration]:
         """The known places without a member of the topology."""
-        # There may be a thousand places and a thousand members.
+        # A set, since places and members may be a thousand each.
         known = {place(connector) for member in self.topology for connector in member.connectors}
         return [connector for connector in self.places() if place(connector) not in known]
 
@@ -169,7 +169,7 @@ class ClusterConnection:
         return found
 
     def met(self, factory: SessionFactory) -> None:
-        """There is a connection to a broker: the broker is a member, also when it was given up and has not announced itself since."""
+        """A connection to a broker is up: the broker is a member, also when it was given up and has not announced itself since."""
         node_id = factory.node_id
         if node_id is not None and node_id != self.server.node_id and self.topology.get(node_id) is None:
             self.topology.found_again(TopologyMember(node_id, 0, factory.connector))

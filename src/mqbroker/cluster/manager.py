@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Successors(Protocol):
-    """Which member has taken over what another one had."""
+    """The members that have taken over the data of others."""
 
     def serves(self, node_id: str) -> bool:
         """May a client go on at this broker that was at this node before?"""
@@ -30,7 +30,7 @@ class Successors(Protocol):
         """Are the data of this node here?"""
 
     def successor_of(self, node_id: str) -> TopologyMember | None:
-        """What a client that may not go on here is told of the node: who has its data; None where nobody is known."""
+        """The member that has the data of this node, for a client that may not go on here; None where nobody is known."""
 
 
 class ClusterManager:

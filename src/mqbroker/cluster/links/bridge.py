@@ -57,7 +57,7 @@ class BridgeEvents(Protocol):
     """The user of a bridge.  Each method may stop the bridge at once."""
 
     def connected(self, factory: SessionFactory) -> Awaitable[None]:
-        """There is a connection, and the session for the messages.
+        """The connection is up, and the session for the messages is made.
 
         No message is forwarded before this is done; an MQError fails the attempt.
         """
@@ -66,7 +66,7 @@ class BridgeEvents(Protocol):
         """Messages are forwarded over ``session`` now (or will be, when the bridge is resumed)."""
 
     def attempt_failed(self, error: MQError) -> None:
-        """There will be another attempt."""
+        """The attempt has failed; another one follows."""
 
     def lost(self, reason: MQError, disconnect: DisconnectReceived | None) -> None:
         """The established link is gone; ``disconnect`` is the peer's notice, None without one.  The bridge tries again."""
@@ -76,10 +76,10 @@ class BridgeEvents(Protocol):
 
 
 class Cargo(Protocol):
-    """What a bridge carries over its links, such as a :class:`~mqbroker.cluster.links.forwarder.Forwarder`."""
+    """The load that a bridge carries over its links, such as a :class:`~mqbroker.cluster.links.forwarder.Forwarder`."""
 
     def prepare(self, session: Session) -> None:
-        """There is a session; :meth:`attach` follows unless the attempt fails."""
+        """The session is made; :meth:`attach` follows unless the attempt fails."""
 
     def attach(self, session: Session) -> None:
         """Begin to use ``session``, which ends with its connection."""

@@ -27,7 +27,7 @@ class BridgeMachine(Protocol):
     def resume(self) -> None: ...
 
     def connected(self) -> None:
-        """There is a session, and the user of the bridge is ready."""
+        """The session is made, and the user of the bridge is ready."""
 
     def connected_while_paused(self) -> None:
         """As ``connected``, but the bridge was paused before."""

@@ -63,7 +63,7 @@ class Contact:
             task.cancel()
 
     def connectors_changed(self) -> None:
-        """There may be new connectors: try again without waiting for the end of the pause."""
+        """Connectors may be new: try again without waiting for the end of the pause."""
         self._pause.end()
 
     async def _run(self) -> None:

@@ -27,7 +27,7 @@ class ClientView:
         """By node id: who stands in, and the event id with which clients were told that."""
 
     def of(self, member: TopologyMember, members: Iterable[TopologyMember]) -> TopologyMember:
-        """What clients are told of ``member``, one of ``members``."""
+        """The description of ``member``, one of ``members``, that clients get."""
         following = self._following(member, members)
         backup = None if following is None else following.node_id
         told, event_id = self._told.get(member.node_id, (backup, member.unique_event_id))
@@ -61,7 +61,7 @@ class ClientView:
 
 
 class Appearance:
-    """Under which node id a broker appears to a client that has come from a node which it has taken over.
+    """The node id under which a broker appears to a client that has come from a node which the broker has taken over.
 
     The client has heard of that node before, from the node itself and from brokers that have refused to serve it meanwhile.  It heeds only
     announcements with a later event id: ``since_ms`` is the first one.
@@ -74,7 +74,7 @@ class Appearance:
         self._seen = own.unique_event_id
 
     def of(self, own: TopologyMember) -> TopologyMember:
-        """What the client is told, where others are told ``own``."""
+        """The description of this broker that the client gets, where others get ``own``."""
         if own.unique_event_id > self._seen:
             self._seen = own.unique_event_id
             self._event_id = max(self._event_id + 1, self._seen)

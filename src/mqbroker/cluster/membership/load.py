@@ -1,4 +1,4 @@
-"""What the link to a member of a cluster carries.  The member itself knows only when the link comes and goes."""
+"""The load of the link to a member of a cluster.  The member itself knows only when the link comes and goes."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ class LinkedTo(BridgeEvents, Protocol):
     node_id: str
 
     def connectors(self) -> Sequence[TransportConfiguration]:
-        """Where the member is, in the order in which to try."""
+        """The connectors of the member, in the order in which to try."""
 
 
 class Load(Protocol):
-    """What the link to one member carries, from the announcement of the member to the end of its record."""
+    """The load of the link to one member, from the announcement of the member to the end of its record."""
 
     @property
     def waiting(self) -> int:
@@ -49,7 +49,7 @@ class Load(Protocol):
         """The bridge to ``member``; called once."""
 
     async def connected(self, factory: SessionFactory) -> None:
-        """There is a connection to the member.  An MQError fails the attempt."""
+        """The connection to the member is up.  An MQError fails the attempt."""
 
     def started(self) -> None:
         """The link is up."""
@@ -96,7 +96,7 @@ class Loads(Protocol):
     stand_ins: bool
 
     def load(self, owner: LoadOwner, announced: TopologyMember) -> Load:
-        """What the link to a member carries that has appeared."""
+        """The load of the link to a member that has appeared."""
 
     def stop(self) -> None:
         """This broker leaves the cluster: work for members that have left ends."""

@@ -118,7 +118,7 @@ class Member:
     # --- events of the bridge
 
     async def connected(self, factory: SessionFactory) -> None:
-        """There is a connection.  Raises NotConnectedError when another broker is in the place of the member."""
+        """The connection is up.  Raises NotConnectedError when another broker is in the place of the member."""
         self._check_identity(factory)
         await self.load.connected(factory)
 

@@ -31,7 +31,7 @@ class Scanned(Protocol):
         """The known places without a known member."""
 
     def met(self, factory: SessionFactory) -> None:
-        """There is a connection to a broker."""
+        """A connection to a broker is up."""
 
 
 class Scanner:

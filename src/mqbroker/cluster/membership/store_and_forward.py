@@ -129,7 +129,7 @@ class StoreAndForwardLoads:
 
 
 class StoreAndForwardLoad:
-    """What waits for one member, and its known queues (a :class:`~mqbroker.cluster.membership.load.Load`)."""
+    """The messages that wait for one member, and its known queues (a :class:`~mqbroker.cluster.membership.load.Load`)."""
 
     def __init__(self, loads: StoreAndForwardLoads, owner: LoadOwner, node_id: str, queue: Queue, flow: Flow) -> None:
         self.node_id = node_id

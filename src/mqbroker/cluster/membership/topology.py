@@ -416,7 +416,7 @@ class ClusterTopology(Topology):
                 subscription.changed(renamed, event_id, up, frames if renamed is shown else {})
 
     def leave_out(self, node_ids: Collection[str]) -> None:
-        """These members stand in for nobody now: clients hear of it where that makes a difference."""
+        """Let these members stand in for nobody now; clients hear of it where that makes a difference."""
         view = self._client_view
         if view is None or view.left_out == frozenset(node_ids):
             return
@@ -426,7 +426,7 @@ class ClusterTopology(Topology):
             self._tell_clients(shown, shown.unique_event_id, True)
 
     def shown(self, member: TopologyMember, connection: ServerConnection) -> TopologyMember:
-        """What the peer of ``connection`` is told of a member."""
+        """The description of a member that the peer of ``connection`` gets."""
         if self._client_view is None or connection.cluster_authorized:
             return member
         return self._renamed(self._client_view.of(member, self), connection)

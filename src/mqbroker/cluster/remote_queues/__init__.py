@@ -1,4 +1,4 @@
 """Queues of other members: their consumers, the ways to them, and rerouting.
 
-What members tell comes in through a session; members, topology and the making of links do not.
+Notifications of members come in through a session; members, topology and the making of links do not.
 """
