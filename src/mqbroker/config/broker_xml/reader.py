@@ -88,7 +88,7 @@ class Reader:
         self._hints = hints or {}
 
     def read(self, node: Node, block: Block) -> Content:
-        """Everything in ``node`` without errors; entries with errors are left out."""
+        """The values in ``node`` that are without errors; entries with errors are left out."""
         content = Content((node.file, node.line))
         self._read_attributes(node, block, content)
         seen: dict[str, Node] = {}

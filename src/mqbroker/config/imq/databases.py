@@ -44,7 +44,7 @@ class Databases:
 
     @property
     def broker(self) -> str:
-        """What the data of this broker have as their broker in the store's database."""
+        """The name under which this broker's data stand in the store's database."""
         return self.broker_id or ("" if self.store is None else self.store.broker)
 
 
@@ -206,7 +206,7 @@ class _Finder:
         return found
 
     def _begin(self, prefix: str, vendor: str) -> str:
-        """What the names of a database begin with: the old ones have no vendor."""
+        """The beginning of the names of a database's properties; the old names have no vendor."""
         return f"{prefix}.{vendor}" if self._checked.get(f"{prefix}.dbVendor") else prefix
 
     def _vendor(self, prefix: str) -> str | None:

@@ -17,7 +17,7 @@ NOWHERE = "mq.sys.nowhere"
 """The dead letter address of a destination that does not use the dead message queue: there is never an address of this name."""
 
 POLICIES = {"REJECT_NEWEST": "FAIL", "FLOW_CONTROL": "BLOCK"}
-"""What a limit does, as policies of an address."""
+"""The address policy for each behaviour at a limit."""
 
 _POLICY = "addressFullMessagePolicy"
 _PAGE = "PAGE"

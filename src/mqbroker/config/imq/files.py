@@ -1,4 +1,4 @@
-"""Where an instance of Open Message Queue has its files, and how its properties begin."""
+"""The files of an instance of Open Message Queue, and the beginning of its properties."""
 
 PREFIX = "imq."
 """Begins the name of every property."""

@@ -1,4 +1,4 @@
-"""Where the value of a property comes from: files and options in layers, of which the highest one that has the property counts.
+"""The sources of a property's value: files and options in layers, of which the highest one that has the property counts.
 
 From low to high: the defaults, the properties of the installation, the cluster file, the instance's ``config.properties``, ``-D`` of the
 command line, its other options.
@@ -78,7 +78,7 @@ class Layers:
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """Where to look.  ``installation`` and ``instance`` are files that need not exist; ``variables`` stand for ``${name}``."""
+    """The places to look at.  ``installation`` and ``instance`` are files that need not exist; ``variables`` stand for ``${name}``."""
 
     instance: str
     installation: str | None = None

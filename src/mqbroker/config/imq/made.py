@@ -58,7 +58,7 @@ _AUTO_CREATED = {
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """Where the instance is, for what the properties leave out.
+    """The place of the instance, for values that the properties leave out.
 
     ``broker_xml`` is its path for messages, ``etc`` the folder of key stores; ``host_names`` are the names of this machine, the best first.
     """
@@ -205,7 +205,7 @@ class _Maker:
         return self.databases.record is not None and not members.others
 
     def _link_parameters(self) -> dict[str, str]:
-        """Those of a connector of the broker.xml with TLS, or else trust in the own key store, which all brokers have."""
+        """The parameters of a connector of the broker.xml with TLS, or else trust in the own key store, which all brokers have."""
         transport = "ssl" if self._secure_port else "tcp"
         parameters: dict[str, str] = {}
         if self._secure_port:
@@ -246,7 +246,7 @@ class _Maker:
             configuration.addresses.append(AddressConfiguration(DEAD_MESSAGE_QUEUE, frozenset((ANYCAST,)), [queue]))
 
     def _auto_created(self, kind: int) -> PartialSettings:
-        """What holds for destinations of this routing type that are created automatically, and for no others."""
+        """The settings of destinations of this routing type that are created automatically, and of no others."""
         layers = self.checked.layers
         names = {prefix + name: name for prefix, attributes in _AUTO_CREATED[kind].items() for name in attributes}
         texts = {name: layers.text(key) for key, name in names.items() if layers.given(key)}

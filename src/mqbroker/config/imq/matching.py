@@ -1,4 +1,4 @@
-"""What has to be the same on all brokers of a cluster; brokers compare it when a link comes up."""
+"""The properties that have to be the same on all brokers of a cluster; brokers compare them when a link comes up."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ _PLACE = re.compile(r"(?:mq://)?(?:\[(?P<v6>[0-9A-Fa-f:.]+)\]|(?P<host>[^\s:\[\]
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a broker is."""
+    """The place of a broker."""
 
     host: str
     port: int

@@ -379,7 +379,7 @@ DEFAULTS = {each.name: each.default for each in PROPERTIES if each.default}
 SHARED_NAMES = frozenset(each.name for each in PROPERTIES if each.shared)
 
 UPDATED_NAMES = tuple(sorted(each.name for each in PROPERTIES if each.updated))
-"""What ``update bkr`` may change."""
+"""The properties that ``update bkr`` may change."""
 
 KNOWN_NAMES = tuple(each.name for each in PROPERTIES if "*" not in each.name)
 

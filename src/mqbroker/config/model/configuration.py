@@ -110,7 +110,7 @@ class MetricsConfiguration:
 
 @dataclass(slots=True)
 class Configuration:
-    """Everything that broker.xml can say about this broker, one field per element; and the part that other files say."""
+    """The configuration of this broker: one field per element of broker.xml, and the part that other files say."""
 
     # Broker
     name: str = "localhost"
@@ -295,7 +295,7 @@ class Configuration:
 
     @property
     def broker_of_store(self) -> str:
-        """What the sessions of this broker in a database have as their broker: its id, or what else tells it apart, '' without either."""
+        """The name under which this broker's sessions stand in a database: its id, or what else tells it apart, '' without either."""
         if self.home_cluster is not None and self.home_cluster.broker_id:
             return self.home_cluster.broker_id
         return "" if self.database_store is None else self.database_store.broker

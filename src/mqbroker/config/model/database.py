@@ -35,7 +35,7 @@ class DatabaseStoreConfiguration:
 
     @property
     def broker(self) -> str:
-        """What tells the brokers with this database apart, beside their ids: '' or that they name another table, as in SQL in any case.
+        """The mark that tells the brokers with this database apart, beside their ids: '' or the other table that they name, in upper case.
 
         A broker id has no blank, so none is the same.
         """

@@ -96,7 +96,7 @@ class HomeCluster:
     broker_id: str | None = None
     """The name of this broker in a database."""
     record: SharedRecord | None = None
-    """Where the change record of a cluster of peers is; None in every other one."""
+    """The place of the change record of a cluster of peers; None in every other cluster."""
     finds_members: bool = False
     """Do the members find each other through the database of the record?"""
     enhanced: EnhancedCluster | None = None

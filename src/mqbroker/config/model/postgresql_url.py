@@ -80,7 +80,7 @@ PARAMETERS = (
 
 
 def libpq_place(text: str) -> dict[str, str]:
-    """What the text behind ``jdbc:postgresql:`` means: host and port, lists with commas where there are several, dbname, and more.
+    """The meaning of the text behind ``jdbc:postgresql:``: host and port, lists with commas where there are several, dbname, and more.
 
     ``connect_timeout`` is in s.  Raises ValueError with a reason that shows no password.
     """
