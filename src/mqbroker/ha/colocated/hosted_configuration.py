@@ -24,7 +24,7 @@ class HostingError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Hosted:
-    """What is hosted: the backup of ``node_id``, as the ``number``-th one of this process.
+    """A hosted backup: that of ``node_id``, as the ``number``-th one of this process.
 
     ``folders`` are those of a shared store, by the names of :data:`FOLDERS`; None: the backup has a copy of its own.
     """

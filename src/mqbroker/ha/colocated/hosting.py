@@ -141,7 +141,7 @@ class Hosting:
 
     @property
     def figures(self) -> list[HostedFigures]:
-        """What management shows."""
+        """The hosted backups as management shows them."""
         return [
             HostedFigures(hosted_name(backup.number), node_id, self._state(backup))
             for node_id, backup in self._backups.items()

@@ -14,10 +14,10 @@ from mqbroker.ha.locks.contract import LockManager
 
 
 class Standing(Enum):
-    """How data that were complete at a sequence last stand to the number of their node."""
+    """The standing of data, complete at some sequence last, to the number of their node."""
 
     NEWEST = auto()
-    """Everything that was acknowledged is here."""
+    """All acknowledged work is in these data."""
     CLAIMED = auto()
     """As NEWEST; the next sequence was claimed, and nobody has acknowledged anything at it."""
     STALE = auto()
@@ -25,7 +25,7 @@ class Standing(Enum):
 
 
 def standing(number: int, sequence: int) -> Standing:
-    """How data that were complete at ``sequence`` last stand to ``number``."""
+    """The standing to ``number`` of data that were complete at ``sequence`` last."""
     if number in (sequence, -sequence):
         return Standing.NEWEST
     return Standing.CLAIMED if number == -(sequence + 1) else Standing.STALE
@@ -52,7 +52,7 @@ class Claim(NamedTuple):
 
 
 class Claims:
-    """What one broker asks of ``manager``.  ``lost(reason)`` is told when the locks are lost; not any more once the manager was stopped.
+    """The requests of one broker to ``manager``.  ``lost(reason)`` is called when the locks are lost before the manager is stopped.
 
     Every method may raise what the manager raises, but for :meth:`release`.
     """

@@ -1,4 +1,4 @@
-"""What follows from the ``coordination-id`` of competing primaries, as in Artemis: their name at the lock manager, and their node id."""
+"""Names from the ``coordination-id`` of competing primaries, as in Artemis: their name at the lock manager, and their node id."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ class Copying:
         self._keeper = keeper
 
     def complete(self, sequence: int, other: OtherCopy) -> Deferred[CopyRecord]:
-        """Everything is here and durable, and ``other``, active at ``sequence``, has durably noted this copy before.
+        """All data are here and durable, and ``other``, active at ``sequence``, has durably noted this copy before.
 
         Fails with CopyStateError when this copying is outdated.
         """

@@ -110,7 +110,7 @@ class CopyRecord:
     # --- what becomes of it
 
     def noted(self, other: OtherCopy) -> CopyRecord:
-        """From now on ``other`` may be complete, too.  There is one such copy for each sequence at most."""
+        """From now on ``other`` may be complete, too; it is the only such copy at this sequence."""
         self._must_be_complete("note another copy")
         if self.other is not None and self.other.copy_id != other.copy_id:
             raise CopyStateError(

@@ -23,14 +23,14 @@ True: it is a Java broker, which is asked as Java brokers ask each other.
 
 
 class Introduction(NamedTuple):
-    """What a broker of the cluster is as a voter."""
+    """A broker of the cluster as a voter."""
 
     java: bool
-    """It votes as Java brokers do, and remembers nothing."""
+    """Does the broker vote as Java brokers do, and remember nothing?"""
     votes: bool
-    """Not without persistence: such a broker forgets its promises, and has another node id after each start."""
+    """Does the broker vote?  Not without persistence: then it forgets its promises, and has another node id after each start."""
     paired: bool
-    """Its promises need the replica of its own pair."""
+    """Do the promises of the broker need the replica of its own pair?"""
 
 
 class UnreachableError(Exception):

@@ -168,7 +168,7 @@ class Seeker:
         """
         if self._state not in (passive.name, holding.name):
             return
-        # Whoever was refused may have missed something, and has to meet the other copy as at a start.
+        # A copy that was refused may have missed something, and has to meet the other copy as at a start.
         fits = self._serving if purpose is Purpose.GO_ON else self._keeper.in_sync
         self._purpose = purpose if fits else Purpose.START
         self._search = self._entropy(SEARCH_SIZE).hex()
@@ -402,7 +402,7 @@ class Seeker:
     def give_up(self) -> None:
         self._stop_asking()
         record = self._keeper.latest
-        # Whoever was noted has everything that was acknowledged since.
+        # The copy that was noted has everything that was acknowledged since.
         diverged = self._serving and not (record.shared and self._for is not None and self.standing.noted == self._for.copy_id)
         step = self._step
         self._was_passive = not self._search and not self._serving

@@ -40,7 +40,7 @@ class SeekingMachine(Protocol):
         """Give these data up, in favour of another copy."""
 
     def yielded(self) -> None:
-        """That is durable."""
+        """The data are given up, durably."""
 
     def cease(self) -> None:
         """The broker stops, or hands over: it is passive, and its data stay what they are."""
@@ -106,7 +106,7 @@ passive.upon(SeekingMachine.cease).loop().returns(None)
 # One search at a time: its end is told.
 for busy in (*SEEKING, raising, yielding):
     busy.upon(SeekingMachine.seek).loop().returns(None)
-# What another copy is told of the present state says enough.
+# The present state, which another copy is told, says enough.
 raising.upon(SeekingMachine.yield_).loop().returns(None)
 yielding.upon(SeekingMachine.yield_).loop().returns(None)
 # Facts that come when they no longer matter.

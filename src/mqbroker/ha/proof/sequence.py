@@ -1,4 +1,4 @@
-"""Who gives a copy its next sequence: the voters of its node, or a lock manager in their place (decision 38)."""
+"""The source from which a copy gets its next sequence: the voters of its node, or a lock manager in their place (decision 38)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Search(NamedTuple):
-    """What is known when a copy asks for its sequence.  ``reason`` says how the other copy was asked, and what it answered."""
+    """The knowledge of a copy that asks for its sequence.  ``reason`` says how the other copy was asked, and what it answered."""
 
     purpose: Purpose
     serving: bool
@@ -32,10 +32,10 @@ class Search(NamedTuple):
 
 
 class Decision(Enum):
-    """What comes of a question for the sequence."""
+    """The outcome of a question for the sequence."""
 
     GIVEN = auto()
-    """It is this copy's."""
+    """This copy has the sequence."""
     REFUSED = auto()
     """Another copy goes on."""
     OPEN = auto()
@@ -108,7 +108,7 @@ class VoterSource:
         self._poll.stop()
 
     def release(self) -> None:
-        """There is nothing that another copy could have meanwhile."""
+        """Nothing to do: this copy holds nothing that another one could have meanwhile."""
 
 
 class LockSource:

@@ -278,7 +278,7 @@ class ReplicationActivation:
         self._gave_all = complete and self._policy.backup
 
     def let_go(self, done: Callable[[], object]) -> None:
-        """Everything is written: let a replica in sync take over, then call ``done``."""
+        """All work is written: let a replica in sync take over, then call ``done``."""
         self._active.let_go(done if self._locks is None else partial(self._locks.release, done))
 
     def _fail_back(self) -> None:

@@ -75,7 +75,7 @@ class ActiveSide:
         self._vote_no_more: Callable[[], object] = lambda: None
         """Ends the votes for the brokers of this process."""
         self._newcomers: Newcomers | None = None
-        """Those that this activity has to ask; None before the first one."""
+        """The newcomers that this activity has to ask; None before the first one."""
         self._said: Sequence[str] | None = None
         """The warnings as they were written last; None before that."""
         self._silent: set[str] = set()
@@ -174,7 +174,7 @@ class ActiveSide:
             self.primary.stop_called()
 
     def let_go(self, done: Callable[[], object]) -> None:
-        """Everything is written: let a replica in sync take over, unless the broker holds back; then call ``done``."""
+        """All work is written: let a replica in sync take over, unless the broker holds back; then call ``done``."""
         if self.primary is None or self.holds_back:
             done()
         else:

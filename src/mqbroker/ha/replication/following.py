@@ -183,7 +183,7 @@ class Following:
             raise MalformedPacketError(type(packet).__name__, "type", "an active broker does not send it")
 
     def flush_confirmations(self) -> None:
-        """There are none on this channel."""
+        """Nothing to do: this channel has no confirmations."""
 
     def link_paused(self) -> None:
         """Answers are few and short."""

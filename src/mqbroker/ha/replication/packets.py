@@ -108,7 +108,7 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class Complete:
-    """Everything is there: the replica notes the sequence, and with it that the active broker is the other copy."""
+    """The copy is complete: the replica notes the sequence, and with it that the active broker is the other copy."""
 
     TYPE: ClassVar[int] = -104
     sequence: int

@@ -244,7 +244,7 @@ class ReplicatedPrimary:
             self.replica.stop_called()
 
     def hand_over(self, done: Callable[[], object]) -> None:
-        """Everything is written: a replica in sync takes over once it has it; then ``done``, after :data:`HAND_OVER_SECONDS` at the latest.
+        """All work is written: a replica in sync takes over once it has it; then ``done``, after :data:`HAND_OVER_SECONDS` at the latest.
 
         The replica asks this copy to give itself up, over its connection, and leaves when it is active.
         """

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class ProcessVoters:
-    """Those that are active, by node id."""
+    """The voters that are active, by node id."""
 
     def __init__(self) -> None:
         self._voters: dict[str, tuple[Server, Answers]] = {}

@@ -1,4 +1,4 @@
-"""The replica of an active broker: what it is sent, what it answers, and when it is given up."""
+"""The replica of an active broker: the changes that it is sent, its answers, and the moment at which it is given up."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ class Replica:
         self._sync_seconds = sync_seconds
         self._machine = make_replica(ReplicaData(self))
         self.state = greeting.name
-        """That of the machine, for the work of the states, too."""
+        """The state of the machine, for the work of the states, too."""
         self._hello: Hello | None = None
         self._feed: ReplicaFeed | None = None
         self._condition: Condition | None = None
@@ -195,7 +195,7 @@ class Replica:
             self.welcome()
 
     def welcome(self) -> None:
-        """There is a place for the replica, which is told so once it has said who it is."""
+        """A place for the replica is free: tell the replica so once it has said who it is."""
         if self._hello is not None:
             self._last_answer = self._clock.monotonic()
             self._say(self._owner.welcome())

@@ -26,7 +26,7 @@ class ReplicaMachine(Protocol):
         """The replica has everything that was acknowledged without it."""
 
     def noted(self) -> None:
-        """That there is another copy, and which, is durable here."""
+        """The note that another copy exists, and which, is durable here."""
 
     def completed(self) -> None:
         """The replica has noted durably that its copy is complete."""

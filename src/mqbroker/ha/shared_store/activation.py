@@ -52,7 +52,7 @@ class Presence(Protocol):
     """Shows a broker that waits to its cluster."""
 
     def show(self, node_id: str) -> None:
-        """There is a backup of this node; more calls change nothing."""
+        """Announce this broker as a backup of the node; more calls change nothing."""
 
     def hide(self) -> None: ...
 

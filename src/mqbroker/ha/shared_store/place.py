@@ -1,4 +1,4 @@
-"""What the brokers of a shared store do with its locks and its state: who gets it, and what is noted at the end.
+"""The locks and the state of a shared store, as its brokers use them: one of them gets it, and notes at the end how it has ended.
 
 Where locks and state are is behind :class:`Locks`: in a folder (:mod:`mqbroker.ha.shared_store.folder`) or in a database
 (:mod:`mqbroker.ha.shared_store.rows`).

@@ -32,7 +32,7 @@ _WRITE_STATE = table("UPDATE {pair} SET state = ? WHERE broker = ?")
 
 @dataclass(frozen=True, slots=True)
 class LeaseParts:
-    """What leases need of the outside world.
+    """The parts of the outside world that leases need.
 
     ``database`` is that of the store, with connections that wait for no longer than a renewal may.  ``lock`` is held for moments by several
     threads.  ``call`` lets another thread call on the loop.

@@ -135,7 +135,7 @@ class ZooKeeperLockManager:
             session.delete(f"{self._leases(name)}/{own}")
 
     def _contenders(self, session: Session, name: str) -> tuple[str | None, list[str]]:
-        """The contender of this manager, and those of others.  What former sessions and lost answers have left of its own is removed."""
+        """The contender of this manager, and those of others.  Own nodes left by former sessions or lost answers are removed."""
         leases = self._leases(name)
         try:
             session.sync(leases)

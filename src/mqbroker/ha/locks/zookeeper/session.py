@@ -1,4 +1,4 @@
-"""What the lock manager on ZooKeeper needs of a client: one session, with requests that wait for their answer.
+"""The client that the lock manager on ZooKeeper needs: one session, with requests that wait for their answer.
 
 Every request may raise :class:`mqbroker.ha.locks.contract.UnavailableError`; it may have taken effect then, or do so a little later.
 """
