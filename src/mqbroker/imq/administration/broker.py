@@ -1,4 +1,4 @@
-"""The resource ``imq.broker``: what the commands of OpenMQ ask a broker for beside the usual management."""
+"""The resource ``imq.broker``: requests of OpenMQ's commands to a broker beside the usual management."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SHUTDOWN_SECONDS_MAX = 24 * 3600
 """Seconds that a shutdown may be put off: a day, so that nobody forgets it."""
 
 LEAVE_SECONDS = 0.5
-"""How long who has asked for a stop may take to leave, so that no command sees a lost connection."""
+"""The time that a client which has asked for a stop has to leave, so that no command sees a lost connection."""
 
 QUIESCED = "quiesced"
 """The kind of restriction under which a quiesced broker takes no clients."""
@@ -46,7 +46,7 @@ SHUTDOWN = "shutdown"
 
 
 class ClusterActions(Protocol):
-    """What needs other members."""
+    """The actions that need other members."""
 
     @property
     def master(self) -> str | None:
@@ -58,7 +58,7 @@ class ClusterActions(Protocol):
 
     @property
     def membership(self) -> Membership | None:
-        """That of this broker in an enhanced cluster."""
+        """The membership of this broker in an enhanced cluster."""
 
     def held(self, queue: Queue) -> int:
         """The messages of other members that are here for consumers of ``queue``."""
@@ -72,7 +72,7 @@ class ClusterActions(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ImqParts:
-    """What the resource needs from outside of the server.
+    """The parts from outside of the server that the resource needs.
 
     ``stop`` and ``restart`` end this broker, the latter to begin anew (None = nobody can).  ``actions`` gives None for a broker alone, and
     while a broker starts.
@@ -153,7 +153,7 @@ class ImqBroker(ServerResource):
         return None if actions is None else actions.membership
 
     def query(self) -> str:
-        """Everything about the broker, as JSON: groups of titles and values."""
+        """The answer to ``query bkr``, as JSON: groups of titles and values."""
         rows, parts, actions = self._members(), self._parts, self._parts.actions()
         active = [row["address"] for row in rows if row["state"] != BROKER_DOWN]
         master = self._home.master if actions is None else actions.master

@@ -55,7 +55,7 @@ class Destinations:
     # --- changes
 
     def create(self, kind: Any, name: Any, attributes: Any = None) -> None:
-        """Make a queue or topic.  What is done is right at each repetition: settings first, which mean nothing without the destination."""
+        """Make a queue or topic.  A repetition does no harm: the settings come first, which mean nothing without the destination."""
         which, label = _type(kind), as_text(name)
         check_length(label)
         if not label or any(character.isspace() for character in label):
@@ -143,7 +143,7 @@ class Destinations:
         }
 
     def query(self, kind: Any, name: Any) -> list[list[Pair]]:
-        """Everything about a destination: groups of titles and values."""
+        """The answer to ``query dst``: groups of titles and values."""
         which, label = _type(kind), as_text(name)
         address = self._needed(which, label)
         row, queues = self._row(which, address), list(self._queues(address, which))
@@ -208,7 +208,7 @@ class Destinations:
 
 
 def _clients(queue: bool, producers: int, consumers: int) -> list[Pair]:
-    """There are no backup consumers, and no clients of several topics by a wildcard."""
+    """The numbers of clients, for ``query dst``.  Backup consumers and clients of several topics by a wildcard do not exist here."""
     if queue:
         titles = {"Producers": producers, "Active Consumers": consumers, "Backup Consumers": 0}
     else:

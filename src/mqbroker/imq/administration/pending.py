@@ -47,7 +47,7 @@ class Pending:
             function()
 
     def _give_up(self, key: Hashable) -> None:
-        """Whoever has asked is gone; the work goes on, and nobody hears of its result."""
+        """The client that has asked is gone; the work goes on, and nobody hears of its result."""
         self._results.pop(key, None)
         if key in self._waiting:
             self._given_up.add(key)

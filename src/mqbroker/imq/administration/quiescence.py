@@ -1,4 +1,4 @@
-"""What a quiesced broker waits for: that its stop disturbs nobody, and loses nothing [B10.3]."""
+"""The conditions for which a quiesced broker waits: its stop disturbs nobody, and loses nothing [B10.3]."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an instance forgets at a start: its messages, or its durable subscriptions."""
+"""The reset of an instance at a start: it forgets its messages, or its durable subscriptions."""
 
 from __future__ import annotations
 

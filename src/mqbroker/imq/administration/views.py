@@ -96,7 +96,7 @@ def broker_groups(
     state: str,
     broker_id: str | None = None,
 ) -> list[list[Pair]]:
-    """Everything that ``query bkr`` shows, in groups of titles and values."""
+    """The answer to ``query bkr``: groups of titles and values."""
     core = server.messaging.core
     layers, home = instance.layers, server.configuration.home_cluster
     assert home is not None

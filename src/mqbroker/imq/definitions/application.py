@@ -141,8 +141,8 @@ class Application:
     def apply_all(self, record: ChangeRecord) -> list[Definition]:
         """Make all definitions what the record says: what others do not have is removed.
 
-        What is made automatically, internal or temporary stays, and so do dead letter and expiry addresses.  Returns what the files of
-        this broker define and the record does not have.
+        Automatic, internal and temporary definitions stay, and so do dead letter and expiry addresses.  Returns the definitions that the
+        files of this broker have and the record does not.
         """
         kept_addresses = lasting_addresses(self._core)
         unrecorded: list[Definition] = []
@@ -169,7 +169,7 @@ class Application:
         return sorted(unrecorded, key=lambda each: isinstance(each, QueueDefinition))
 
     def own_definitions(self) -> list[Definition]:
-        """What this broker has and what belongs into a record, addresses before queues."""
+        """The definitions of this broker that belong into a record, addresses before queues."""
         addresses = [
             AddressDefinition(each.name, each.routing_types)
             for each in self._core.addresses.values()

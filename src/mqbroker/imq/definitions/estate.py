@@ -1,4 +1,4 @@
-"""What another broker had, and does not count any more: the record has said so, and that broker was away."""
+"""The definitions of another broker that count no more: the record has deleted them while that broker was away."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def lasting_addresses(core: MessagingCore, others: Iterable[str] = ()) -> set[st
 
 
 def ended_since(own: Followed, other: Followed, found: Recovered, core: MessagingCore) -> Ended:
-    """What was deleted on the record after the broker that had ``found`` has followed it for the last time, as ``other`` says.
+    """The part of ``found`` that was deleted on the record after its broker had followed it for the last time, as ``other`` says.
 
-    Whatever the record makes is here up to the position of ``own``.  So a queue that the record has made there was deleted if it is missing
+    All that the record makes up to the position of ``own`` is here.  So a queue that the record has made there was deleted if it is missing
     here, or was made anew since.  One of which the other broker knows no position stays: it may never have come on record.  Where the two
     have followed different records, nobody can say.
     """

@@ -86,7 +86,7 @@ class _Waiter:
 class HomeRegistrar:
     """Implements :class:`mqbroker.messaging.administration.registrar.Registrar`.
 
-    What the configuration defines waits from the beginning until :meth:`deploy`.  ``auto_creation`` says what clients may create by use.
+    Definitions of the configuration wait from the beginning until :meth:`deploy`.  ``auto_creation`` says what clients may create by use.
     """
 
     def __init__(self, auto_creation: AutoCreation = _ANY) -> None:
@@ -98,7 +98,7 @@ class HomeRegistrar:
         self._agreed: tuple[Change, int] | None = None
         """The last change that was agreed to and not made yet."""
         self._first: list[Callable[[], object]] = []
-        """Whoever deploys the configuration, and waits for :meth:`deploy`."""
+        """Functions that deploy the configuration, and wait for :meth:`deploy`."""
         self._deploying = False
 
     def begin(self, recorder: Recorder, names: Names, made: Callable[[QueueDefinition], object]) -> None:
@@ -149,7 +149,7 @@ class HomeRegistrar:
     def _answer(self, change: Change, error: MQError | None, position: int) -> None:
         asked = self._asked.get(change)
         if asked is None:
-            return  # whoever has asked has gone
+            return  # the client has gone
         asked.answered, asked.error, asked.position = True, error, position
         self._call([function for waiter in asked.waiting for function in waiter.functions], asked.deployed)
 

@@ -162,7 +162,7 @@ class Reservations:
             del self._claims[name]
 
     def _withdraw(self, name: Name, claim: _Claim) -> None:
-        """Whoever has asked for it has gone, perhaps between the decision and its use."""
+        """The client that has asked for the name has gone, perhaps between the decision and its use."""
         if self._claims.get(name) is claim and not claim.taken:
             self._end_timer(claim)
             del self._claims[name]

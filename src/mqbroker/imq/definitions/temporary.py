@@ -69,7 +69,7 @@ class _Made(NamedTuple):
 
 
 class TemporaryDestinations:
-    """Those of this broker's clients, and those of other members.
+    """The temporary destinations of this broker's clients, and those of other members.
 
     ``kept`` are the settings of the store.  A client that comes back gets its destination again, at this broker or another one, within
     ``reconnect_s`` after the home was lost.
@@ -261,7 +261,7 @@ class TemporaryDestinations:
         self._server.departing.expect(queue)
 
     def _adopt(self, queue: Queue) -> None:
-        """It was made for a consumer at its home, by a link, before the home could tell: it does not end with that link."""
+        """Keep a queue that a link has made for a consumer at its home, before the home could tell: it does not end with that link."""
         for connection in self._server.connections.values():
             connection.temporary_queues.pop(queue, None)
         self._server.departing.expect(queue)

@@ -20,7 +20,7 @@ class Contents:
         self._kept: dict[int, tuple[Message, int]] = {}
         """The content, and how many consumers have not settled it."""
         self._settled: set[int] = set()
-        """Those that all consumers have settled since the last question."""
+        """The ids of messages that all consumers have settled since the last question."""
         self._asking = False
 
     def __len__(self) -> int:

@@ -1,7 +1,7 @@
 """Transactions that have consumed from other members: a branch at each home, the decision with the own part, two phases.
 
 The broker of the consuming client decides.  A branch at a home without a decision here, and without a transaction that may still be
-decided, is rolled back.  What follows from a decision is in :mod:`mqbroker.imq.delivery.decisions`.
+decided, is rolled back.  The consequences of a decision are in :mod:`mqbroker.imq.delivery.decisions`.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Coordination:
         self._homes = homes
         self._runner = runner
         self._parts: dict[_Part, None] = {}
-        """Those that are not decided."""
+        """The parts of transactions that are not decided."""
         self.decisions = Decisions(core, branches, node_id, homes, runner, taken, self._open_branches)
         self.restore()
 

@@ -1,4 +1,4 @@
-"""The second phase: what is decided is committed at the homes, and what nobody will decide any more is rolled back there.
+"""The second phase: branches with a decision are committed at the homes, and those that nobody will decide are rolled back there.
 
 In an enhanced cluster the coordinator of a branch, its home, or both may have been taken over since it was prepared.  So a broker ends the
 branches of every coordinator whose data it has, and finds each where the data of its home are by now: at another member, or at itself.
@@ -38,14 +38,14 @@ log = Logger(namespace="mqbroker.imq")
 
 
 class TakenOver(Protocol):
-    """Where the data of nodes are that were taken over."""
+    """The places of nodes' data that were taken over."""
 
     @property
     def nodes(self) -> Collection[str]:
         """The node ids whose data are here, with everything that was decided there; this broker's own is one of them."""
 
     async def at(self, member: str, nodes: Collection[bytes]) -> Collection[bytes]:
-        """Which of these nodes have their data at a linked member (node id) by now, complete.  Raises MQError."""
+        """The ids among ``nodes`` whose data are complete at a linked member (node id) by now.  Raises MQError."""
 
 
 class NothingTaken:
@@ -115,7 +115,7 @@ class Decisions:
             self._look_around()
 
     def roll_back(self, branch: Xid) -> None:
-        """There is no decision, and there will be none: tell the home, if that can be done now."""
+        """The branch has no decision, and gets none: tell the home, if that can be done now."""
         home = self._home_of(branch)
         if home is not None:
             self._runner.spawn(self._roll_back(home, branch))
@@ -149,7 +149,7 @@ class Decisions:
         try:
             answer = await home.roll_back(branch)
         except MQError as error:
-            # There is no decision: that is asked when the link is up.
+            # The branch has no decision: this broker asks the home for such ones when the link is up.
             log.debug("a branch at {home} could not be rolled back: {reason}", home=home.member.name, reason=str(error))
         else:
             await self._ended(home, branch, answer, "roll back")
@@ -178,11 +178,11 @@ class Decisions:
     # --- branches in doubt
 
     def look_at(self, home: Home) -> None:
-        """There is a link to a home: end its branches in doubt whose outcome is known here."""
+        """A link to a home is up: end its branches in doubt whose outcome is known here."""
         self._runner.spawn(self._look_at(home))
 
     def look_everywhere(self) -> None:
-        """Something was taken over, here or elsewhere: branches may have come to another home, or to a coordinator."""
+        """Data were taken over, here or elsewhere: branches may have come to another home, or to a coordinator."""
         self._look_here()
         self._look_around()
 
@@ -236,7 +236,7 @@ class Decisions:
         self._forget(branch)
 
     def _has_no_decision(self, branch: Xid, home: str) -> bool:
-        """There is no record of a decision; a record that cannot be read may be that of a branch which this process has not begun."""
+        """Is it sure that no decision is recorded?  An unreadable record may be that of a branch which this process has not begun."""
         coordinator, number = branch.global_transaction_id[:ID_LENGTH], branch.global_transaction_id[ID_LENGTH:]
         begun_here = coordinator == self._node_id and self._first < int.from_bytes(number, "big") < HASHED
         if begun_here or not self._branches.unreadable:
@@ -256,7 +256,7 @@ class Decisions:
     def _mine(self, found: Iterable[Xid]) -> set[Xid]:
         """The branches that this broker, or one that it has taken over, has begun.
 
-        Those with a decision are, also while this broker does not know yet, or no longer, which nodes it has taken over.
+        A branch with a decision is such a one, also while this broker does not know yet, or no longer, which nodes it has taken over.
         """
         nodes = self._nodes()
         ours = (xid for xid in found if xid.format_id == BRANCH_FORMAT)
@@ -272,7 +272,7 @@ class Decisions:
 
 
 def record_of(core: MessagingCore, branch: Xid, state: BranchState) -> BranchRecord:
-    """What is stored of a branch at a home."""
+    """The record that is stored of a branch at a home."""
     return BranchRecord(core.store.next_id(), branch._replace(format_id=COORDINATED_FORMAT), state, core.clock.wall_ms())
 
 

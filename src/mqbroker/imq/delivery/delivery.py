@@ -262,7 +262,7 @@ class Delivery:
 
 
 def _split(references: Sequence[Reference]) -> tuple[list[RemoteReference], Sequence[Reference]]:
-    """Those that other members keep, and the others."""
+    """The references to messages that other members keep, and the other ones."""
     remote = [reference for reference in references if isinstance(reference, RemoteReference)]
     if not remote:
         return remote, references

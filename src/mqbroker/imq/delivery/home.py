@@ -90,7 +90,7 @@ class Home:
         self._consuming: Session | None = None
         self._asking: Session | None = None
         self._requests: deque[Callable[[], Coroutine[Any, Any, None]]] = deque()
-        """What has to be asked in the session of the consumers: one after the other, since acknowledgements would wait behind two."""
+        """Requests in the session of the consumers, made one after the other: acknowledgements would wait behind two."""
         self._busy = False
         self.contents = Contents(self.when_stored)
         self._leaving: set[RemoteConsumer] = set()

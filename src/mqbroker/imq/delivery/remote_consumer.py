@@ -51,7 +51,7 @@ class RemoteOwner(Protocol):
         """The home has referred to a message that is not here."""
 
     def closing(self, remote: RemoteConsumer) -> None:
-        """Nobody needs it any more, and nothing is in delivery from it."""
+        """The consumer is not needed any more, and nothing is in delivery from it."""
 
     def ended(self, remote: RemoteConsumer) -> None:
         """The home has ended the consumer."""
@@ -72,14 +72,14 @@ class RemoteConsumer:
         self.filter_string = filter_string
         self.waiting = Waiting()
         self.unsettled: OrderedDict[int, RemoteReference] = OrderedDict()
-        """What is in delivery to this consumer at the home, by the id that it has here, in the order of arrival."""
+        """The messages in delivery to this consumer at the home, by the ids that they have here, in the order of arrival."""
         self.window = FIRST_WINDOW
         self.lost = False
         """The home has taken back what was in delivery, or does so when it closes the consumer."""
         self.answered = False
         """The home has said whether it has a message: a client that does not wait for one is told so only then."""
         self.retiring = False
-        """There are no consumers for it here: what comes goes back."""
+        """The last consumer here has gone: messages that arrive go back."""
         self.received = 0
         self.settled = 0
         self.returned = 0
@@ -88,7 +88,7 @@ class RemoteConsumer:
         self._markers = 0
         """How often the home was asked to say that it has sent what it could, and has not done so yet."""
         self._recalling = False
-        """What comes goes back, until the home has said that nothing is under way any more."""
+        """Messages that arrive go back, until the home has said that none is under way any more."""
         self._hearers: list[Callable[[], object]] = []
         self._outstanding = 0
         """Messages that were asked for and have not come."""
@@ -98,7 +98,7 @@ class RemoteConsumer:
         self._leaving = False
         """The home has been told to close the consumer."""
         self._strays: list[int] = []
-        """The ids at the home of what has come since then."""
+        """The ids at the home of messages that have come since then."""
 
     # --- its life
 
@@ -117,7 +117,7 @@ class RemoteConsumer:
             self._close_if_done()
 
     def revive(self) -> None:
-        """There are consumers again."""
+        """Consumers have come again."""
         self.retiring = False
         self.window = FIRST_WINDOW
 
@@ -127,7 +127,7 @@ class RemoteConsumer:
         self._end()
 
     def leave(self) -> None:
-        """It is being closed at the home.  What still comes is for nobody, but the home may refer to it, until it has :meth:`closed`."""
+        """The home closes the consumer.  Messages that still come are for nobody, but the home may refer to them until :meth:`closed`."""
         self._leaving = True
         self._end()
 
@@ -210,7 +210,7 @@ class RemoteConsumer:
         self.give_back(self.waiting.clear(), counted=False)
 
     def _stop_asking(self) -> None:
-        """What is under way comes behind what goes back now: it has to go back, too, or it would be given to consumers before that."""
+        """Messages under way arrive behind those that go back now: they go back, too, or consumers would get them before those."""
         if self._consumer is not None and self._outstanding:
             self._consumer.grant(0)
             self._recalling = True

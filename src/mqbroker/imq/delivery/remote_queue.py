@@ -29,7 +29,7 @@ class ConsumerMaker(Protocol):
         """The node ids of the linked members."""
 
     def contents(self, home: str) -> Contents:
-        """What has crossed the link and may be referred to."""
+        """The contents that have crossed the link, and to which the home may refer."""
 
     def missing(self, remote: RemoteConsumer, home_id: int) -> None:
         """The home has referred to a message that is not here."""
@@ -48,7 +48,7 @@ class _Filtered:
         self.remotes: dict[str, RemoteConsumer] = {}
 
     def first(self) -> tuple[RemoteConsumer, RemoteReference] | None:
-        """What is next in turn, of all homes."""
+        """The message that is next in turn, of all homes; None without one."""
         best: tuple[RemoteConsumer, RemoteReference] | None = None
         for remote in self.remotes.values():
             reference = next(iter(remote.waiting), None)
@@ -57,13 +57,13 @@ class _Filtered:
         return best
 
     def in_turn(self) -> Iterator[tuple[RemoteConsumer, RemoteReference]]:
-        """What waits now, of all homes: that of each home is in order already."""
+        """The messages of all homes that wait now, in turn; those of each home are in order already."""
         waiting = [[(*_turn(reference), remote, reference) for reference in remote.waiting] for remote in self.remotes.values()]
         return ((remote, reference) for _, _, remote, reference in merge(*waiting))
 
 
 class _Rest:
-    """Delivers behind the queue's own messages what did not come before them."""
+    """Delivers the messages of other members that come behind the queue's own ones."""
 
     def __init__(self, deliver: Callable[[], None]) -> None:
         self.marked = False
@@ -117,11 +117,11 @@ class RemoteQueue:
 
     @property
     def unused(self) -> bool:
-        """There are no consumers here, and nothing is left of their messages."""
+        """Have all consumers gone, with nothing left of their messages?"""
         return not self._filtered
 
     def linked(self, home: str) -> None:
-        """There is a link to a member."""
+        """The link to a member is up."""
         for text, filtered in self._filtered.items():
             if filtered.takers.consumers:
                 self._open(filtered, home, text)

@@ -25,7 +25,7 @@ class Takers:
         self._groups: dict[str, QueueConsumer] = {}
 
     def set(self, consumers: Sequence[QueueConsumer]) -> None:
-        """These are the consumers now."""
+        """The consumers have changed to these."""
         self.consumers = consumers
         self._next = 0
         self._groups = {group: owner for group, owner in self._groups.items() if owner in consumers}
@@ -36,7 +36,7 @@ class Takers:
         return any(consumer.ready for consumer in self.consumers)
 
     def choose(self, message: Message, exclusive: bool) -> QueueConsumer | None:
-        """Who gets ``message`` now; None when it has to wait."""
+        """The consumer that gets ``message`` now; None when the message has to wait."""
         if exclusive:
             first = self.consumers[0] if self.consumers else None
             return first if first is not None and first.ready else None

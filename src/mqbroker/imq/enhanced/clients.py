@@ -1,4 +1,4 @@
-"""Which clients of other nodes go on at this broker [B10.7]."""
+"""The choice of clients from other nodes that go on at this broker [B10.7]."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Clients:
     def serves(self, node_id: str, look: Look | None, linked: Collection[str], now: float) -> bool:
         """May a client go on here that was at this node before?  Nobody may come before everything is there that it has left there.
 
-        Whoever comes from a node that the database does not know has left nothing.  The last ``look`` may be older than that node, so the
+        A client from a node that the database does not know has left nothing.  The last ``look`` may be older than that node, so the
         next one decides.  A client that is sent to the member which has its data, and goes on coming here, cannot go there: it is served
         here, as in every home cluster, if that member is ``linked`` (node ids).
         """

@@ -1,4 +1,4 @@
-"""One thread and one connection to the database, for what is not a message: nobody on the loop waits for it."""
+"""One thread and one connection to the database, for everything but messages: nobody on the loop waits for it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Desk:
         return answered
 
     def close(self) -> None:
-        """What was asked for is done, and nobody hears of it."""
+        """Do the work that was asked for, and tell nobody of the results."""
         self._closed = True
         self._writer.submit([self._line.close], _nothing)
 

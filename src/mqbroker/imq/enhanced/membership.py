@@ -38,13 +38,13 @@ log = Logger(namespace="mqbroker.imq")
 
 
 class Membership:
-    """One for the life of a process; it may seek its row several times.  ``myself`` has no owner and no folder yet."""
+    """The membership, one for the life of a process; it may seek its row several times.  ``myself`` has no owner and no folder yet."""
 
     def __init__(self, settings: EnhancedCluster, myself: Myself, outside: Outside) -> None:
         self.settings = settings
         self.table = BrokerTable(outside.database)
         self.seen: Look | None = None
-        """What the database has said last."""
+        """The last answer of the database."""
         self.takeovers = 0
         self.takeovers_failed = 0
         self._myself = myself
@@ -114,7 +114,7 @@ class Membership:
         return self._stamping.look(connection, True)
 
     def _begin(self, look: Look, active: ActiveSide) -> None:
-        """What this broker has at its start is there already."""
+        """The data that this broker has at its start are there already."""
         if active is self._active:
             self.seen = look
             active.turn.run(self._know_members, active, look)
@@ -152,7 +152,7 @@ class Membership:
         self._row.leave()
 
     def end(self, done: Callable[[], object]) -> None:
-        """Everything is written."""
+        """All work is written."""
         self._stamping.stop()
         self._row.end(done)
         self.detach()

@@ -26,20 +26,20 @@ log = Logger(namespace="mqbroker.imq")
 
 
 class RowOwner(Protocol):
-    """Whose row it is."""
+    """The owner of the row."""
 
     def row_granted(self) -> None:
         """This process is the member from now on, and is to stamp its row."""
 
     def row_refused(self, reason: str) -> None:
-        """It cannot be."""
+        """This process cannot be the member."""
 
     def row_lost(self, reason: str) -> None:
         """Another one has the row; what this broker tries later changes nothing."""
 
 
 class Vacancy:
-    """Whether a row can be that of ``me``.
+    """The question whether a row can be that of ``me``.
 
     A process of the same folder at the same place has ended, for one folder has one broker.  Any other one that the row names is watched
     for as long as the members would watch it: if it stamps its row, there are two brokers of one id, and the second is refused.
@@ -134,7 +134,7 @@ class OwnRow:
         self._machine.unquiesce()
 
     def emptied(self) -> None:
-        """There is no client any more, and no message that a stop would lose."""
+        """The last client has gone, and no message is left that a stop would lose."""
         self._machine.emptied()
 
     def leave(self) -> None:
@@ -146,7 +146,7 @@ class OwnRow:
         self._failover = wanted
 
     def end(self, done: Callable[[], object]) -> None:
-        """Everything is written, or nothing will be.  ``done`` is called when the row says how the broker has ended, if it can."""
+        """All work is written, or nothing will be.  ``done`` is called when the row says how the broker has ended, if it can."""
         in_order = self.state is State.SHUTDOWN_STARTED
         if in_order:
             self._ended = done

@@ -47,7 +47,7 @@ class RowMachine(Protocol):
         """The broker begins its stop."""
 
     def end(self) -> None:
-        """Everything is written; nobody needs this process any more."""
+        """All work is written; nobody needs this process any more."""
 
     def lost(self) -> None:
         """The row is not this process's any more."""

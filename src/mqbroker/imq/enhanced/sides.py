@@ -1,4 +1,4 @@
-"""What the membership of a broker has around it: the outside world, a start of the broker, and the broker while it is active."""
+"""The surroundings of a broker's membership: the outside world, a start of the broker, and the broker while it is active."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class ActiveSide(Protocol):
         """The other members are at these places (host:port)."""
 
     def leave_out(self, node_ids: Collection[str]) -> None:
-        """These members take over nobody now: clients are not told to go there."""
+        """Send no clients to these members, which take over nobody now."""
 
     def part(self, node_id: str) -> None:
         """End the link to a member, and make no other one until it announces itself anew."""

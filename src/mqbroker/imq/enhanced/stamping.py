@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What the database has said at ``when`` (s, of the clock of this process): all rows, and who has the data of each node id.
+    """The answer of the database at ``when`` (s, of the clock of this process): all rows, and the broker with the data of each node id.
 
     ``own``: is the own row still this process's?
     """

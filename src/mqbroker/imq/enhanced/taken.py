@@ -1,4 +1,4 @@
-"""Which nodes' data this broker has, and where others are that were taken over: for clients, and for transactions with branches there."""
+"""The nodes whose data this broker has, and the place of others that were taken over: for clients, and for transactions with branches."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class Adopted:
         self.nodes: set[str] = {own} if own else set()
         self.complete = False
         self._asked: list[Callable[[], object]] = []
-        """Who asks again when it is complete."""
+        """Functions that ask again when the nodes are complete."""
 
     def begin(self, nodes: Iterable[str]) -> None:
-        """These are here since the start.  Called inside a turn."""
+        """The data of ``nodes`` are here since the start.  Called inside a turn."""
         self.nodes.update(nodes)
         self.complete = True
         asked, self._asked = self._asked, []
@@ -34,9 +34,9 @@ class Adopted:
             function()
 
     def answer(self, asked: Any) -> list[str]:
-        """Which of the nodes (hexadecimal digits) another member has asked for are here.  Raises Undecided until that is complete.
+        """The nodes (hexadecimal digits) among ``asked``, from another member, whose data are here.  Raises Undecided until all are known.
 
-        Raises ValueError for what is no list of texts.
+        Raises ValueError when ``asked`` is no list of texts.
         """
         if not isinstance(asked, list) or not all(isinstance(each, str) for each in asked):
             raise ValueError("a list of node ids was expected")

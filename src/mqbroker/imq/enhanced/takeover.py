@@ -1,4 +1,4 @@
-"""Taking over a member that has failed [B10.6]: the lock, the switch, and what it had."""
+"""Taking over a member that has failed [B10.6]: the lock, the switch, and its data."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from mqbroker.messaging.ports import Clock
 
 TOLD_SECONDS = 2.0
-"""How long a taker waits until the other members have heard of it.  Whoever does not hear notices at the latest when its link ends."""
+"""How long a taker waits until the other members have heard of it.  The others notice at the latest when their link ends."""
 
 PAUSE = 0.5
 """Seconds until a database that is away during the switch is asked again."""
@@ -74,16 +74,16 @@ class _Taken:
 
 
 class TakeoverEvents(Protocol):
-    """Whom a takeover tells."""
+    """The listener to a takeover."""
 
     def takeover_begins(self, target: BrokerRow) -> None:
-        """Links to it end; new clients are told to come again."""
+        """Links to ``target`` end; new clients are told to come again."""
 
     def takeover_failed(self, target: BrokerRow) -> None:
-        """It stays what it was."""
+        """The member ``target`` keeps its data."""
 
     def takeover_ends(self, target: BrokerRow, node_ids: Sequence[str]) -> None:
-        """What it had is here: clients of these nodes are served."""
+        """The data of ``target`` are here: clients of these nodes are served."""
 
 
 class Takeover:

@@ -1,4 +1,4 @@
-"""Which members are dead, by their rows in the database [B10.5] (decision 43).  Pure rules: every clock is given.
+"""The rules by which members count as dead, from their rows in the database [B10.5] (decision 43).  Every clock is given.
 
 A member without a link is a suspect.  It is dead when its *own* last stamp has not changed over several ticks, while this broker itself
 could read and write; how old a stamp is says nothing, for the database may have been away for all.

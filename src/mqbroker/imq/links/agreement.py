@@ -27,7 +27,7 @@ class Agreement:
         peers.linked.subscribe(self._linked)
 
     def answer(self) -> dict[str, str]:
-        """What another member asks for."""
+        """The answer to another member: the values of this broker."""
         return self._own
 
     def _linked(self, peer: Peer) -> None:

@@ -17,7 +17,7 @@ class LinkedMember(Protocol):
 
     @property
     def name(self) -> str:
-        """Where the member is, ``host:port``."""
+        """The place of the member, ``host:port``."""
 
     @property
     def up(self) -> bool:
@@ -34,7 +34,7 @@ class LinkedMember(Protocol):
 
 
 class HomeLinks:
-    """Who is linked.  ``members`` are the linked ones by node id, in the order in which their links came up.
+    """The linked members, by node id, in the order in which their links came up.
 
     The events are called inside a turn: ``linked`` when a member can be asked, ``unlinked`` when its link is lost or closed.
     """

@@ -1,4 +1,4 @@
-"""What the links of a home cluster carry: sessions of the cluster user, for whoever needs one."""
+"""The load of the links of a home cluster: sessions of the cluster user, for the parts of this broker that need one."""
 
 from __future__ import annotations
 

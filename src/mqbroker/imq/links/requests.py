@@ -25,7 +25,7 @@ class Peer(Protocol):
 
     @property
     def name(self) -> str:
-        """Where the member is, ``host:port``."""
+        """The place of the member, ``host:port``."""
 
     def ask(self, operation: str, *parameters: Any) -> Deferred[Any]:
         """The result, as JSON values, inside a turn.

@@ -70,7 +70,7 @@ class ChangeOfMaster:
         self._own = own
         self._new_id = new_id
         self._prepared: tuple[str, str, list[Recorded]] | None = None
-        """What the old master has sent to this broker: the name of the change, the old master, and the record so far."""
+        """Values from the old master to this broker: the name of the change, the old master, and the record so far."""
         self._asking = False
 
     def start(self) -> None:

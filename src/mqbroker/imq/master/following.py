@@ -80,11 +80,11 @@ class Follower:
         self._wanted = 0
         """The position that this broker has heard of."""
         self._reaching: list[tuple[int, Answer]] = []
-        """Who waits until this broker has come to a position."""
+        """Callers that wait until this broker has come to a position."""
         self._unread: list[Answer] = []
-        """Who waits for the next question: the present one was put before they came."""
+        """Callers that wait for the next question: the present one was put before they came."""
         self._reading: list[Answer] = []
-        """Who waits for the answer to the present question."""
+        """Callers that wait for the answer to the present question."""
         self._failed = False
         """Was the last question not answered?  The next one is put after a pause."""
         self._expected: dict[int, tuple[Recorded, Answer]] = {}
@@ -119,7 +119,7 @@ class Follower:
     def expect(self, change: Recorded, answer: Answer) -> None:
         """This broker's own change is on record; ``answer`` is called when everything before it is done, and may make it.
 
-        What that does not make, because the client has gone, is made by the record.  With an error nothing is to be made.
+        A change that ``answer`` does not make, because the client has gone, is made by the record.  With an error nothing is to be made.
         """
         if change.position <= self._standing.position:
             answer(None)
@@ -214,7 +214,7 @@ class Follower:
         return str(refused) if refused is not None else _Page.of(answer)
 
     async def _rest(self, peer: Peer, page: _Page) -> list[Recorded]:
-        """Everything, of which ``page`` is the first part."""
+        """All changes, of which ``page`` has the first ones."""
         found = list(page.changes)
         while page.more:
             page = _Page.of(await peer.ask("changes", self._node_id, page.generation, found[-1].position, page.floor))

@@ -101,7 +101,7 @@ class Keeping:
         return self._page(record.since(generation, int(position)))
 
     def answer_changes(self, node_id: Any, generation: Any, position: Any, floor: Any) -> dict[str, Any]:
-        """What follows ``position``; with ``floor`` as a further page of everything."""
+        """The changes that follow ``position``; with ``floor`` a further page of all changes."""
         record = self._checked()
         if floor is not None and generation == record.generation:
             return self._page(record.following(int(position), int(floor)))

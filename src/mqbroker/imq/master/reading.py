@@ -16,7 +16,7 @@ class ReadingOwner(Protocol):
     """The part of this broker that knows who keeps the record (:class:`mqbroker.imq.master.recording.Recording`)."""
 
     state: str
-    """That of :mod:`mqbroker.imq.master.sync_machine`."""
+    """The state of :mod:`mqbroker.imq.master.sync_machine`."""
 
     def later(self, seconds: float, function: Callable[..., object], *args: object) -> None:
         """Call ``function`` in a turn, unless the broker stops before."""

@@ -131,7 +131,7 @@ class Recording:
 
     @property
     def keeper(self) -> str:
-        """Who keeps the record, for a reader."""
+        """The keeper of the record, for a reader."""
         return f"the master broker {self.master}" if self._table is None else self._table.name
 
     @property
@@ -158,7 +158,7 @@ class Recording:
         return None if self.master is None else self._peers.at(self.master)
 
     def keeper_peer(self) -> Peer | None:
-        """Whoever keeps the record, while it can be asked."""
+        """The keeper of the record, while it can be asked."""
         return self._table or self.master_peer()
 
     def master_changed(self, master: str, change: str | None = None) -> None:
@@ -212,7 +212,7 @@ class Recording:
         self._timers.add(timer)
 
     def release(self) -> None:
-        """What has waited can be recorded now, perhaps."""
+        """The changes that have waited can be recorded now, perhaps."""
         self._wishes.release()
 
     # --- changes of this broker

@@ -1,4 +1,4 @@
-"""What the brokers of a home cluster share, as one part of a broker: definitions, names, temporary destinations, the master."""
+"""The common state of the brokers of a home cluster, as one part of a broker: definitions, names, temporary destinations, the master."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ class Standing(Followed):
         self._made: dict[str, int] = {}
         """Queues whose position is not noted yet."""
         self._former_lives = self.former_lives(settings)
-        """Those that are kept in a former form."""
+        """The lives that are kept in a former form."""
 
     def made(self, queue: str, position: int) -> None:
         """A queue was made, whose life begins at this position of the record; :meth:`keep` is to follow in the same turn."""
@@ -37,16 +37,16 @@ class Standing(Followed):
             self._store.commit(batch)
 
     def advance(self, position: int) -> None:
-        """Everything up to ``position`` is done; :meth:`keep` is to follow in the same turn."""
+        """The changes up to ``position`` are made; :meth:`keep` is to follow in the same turn."""
         self.position = position
 
     def note(self, position: int) -> None:
-        """Everything up to ``position`` is done."""
+        """The changes up to ``position`` are made."""
         self.position = position
         self.keep()
 
     def follow(self, generation: str, former: Sequence[str], position: int, master: str) -> None:
-        """Everything of a record is done up to ``position``."""
+        """The changes of a record are made up to ``position``."""
         self.generation, self.former, self.position, self.master = generation, tuple(former), position, master
         self.keep()
 
@@ -73,7 +73,7 @@ class Standing(Followed):
 
 
 class Mastership:
-    """Which broker is the master, also after a change at run time; ``configured`` is the one of the configuration.
+    """The master broker, also after a change at run time; ``configured`` is the one of the configuration.
 
     A change holds until the configuration names another master than it did then.
     """

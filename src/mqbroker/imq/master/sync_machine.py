@@ -29,7 +29,7 @@ class SyncMachine(Protocol):
         """The link to the master is lost."""
 
     def record_taken(self) -> None:
-        """This broker has everything that the record says."""
+        """This broker has all changes of the record."""
 
     def record_failed(self) -> None:
         """The master has not answered, or cannot now."""

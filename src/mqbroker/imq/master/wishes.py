@@ -38,18 +38,18 @@ class WishOwner(Protocol):
     standing: Standing
     keeping: Keeping
     state: str
-    """That of :mod:`mqbroker.imq.master.sync_machine`."""
+    """The state of :mod:`mqbroker.imq.master.sync_machine`."""
 
     @property
     def keeper(self) -> str:
-        """Who keeps the record, for a reader."""
+        """The keeper of the record, for a reader."""
 
     @property
     def absence(self) -> str:
         """Why the record is not there, for a reader."""
 
     def keeper_peer(self) -> Peer | None:
-        """Whoever keeps the record, while it can be asked."""
+        """The keeper of the record, while it can be asked."""
 
     def later(self, seconds: float, function: Callable[..., object], *args: object) -> None:
         """Call ``function`` in a turn, unless the broker stops before."""
@@ -207,7 +207,7 @@ class Wishes:
             self._follower.reach(position, lambda error: request.answered(error, position))
 
     def _expected(self, request: _Request, position: int, error: MQError | None) -> None:
-        """Everything before the wish is done."""
+        """All changes before the wish are made."""
         request.answered(error, position)
         if error is None:
             self._owner.tell(position)

@@ -1,4 +1,4 @@
-"""The change record in a database [B9]: what is appended by whichever broker, and what others read.
+"""The change record in a database [B9]: every broker appends to it, and the others read from it.
 
 The row of the cluster is the lock: each append writes it first, provided that the generation is still the one that its broker has joined,
 and that nobody has locked the table.  So appends follow one another, positions have no gaps that are filled later, and a record that has
@@ -100,7 +100,7 @@ class RecordTable:
     # --- the record
 
     def holder(self, connection: Connection) -> str:
-        """Who has locked the table; '' = nobody."""
+        """The broker that has locked the table; '' = none."""
         found: str = self._head(connection)[2]
         return found
 

@@ -30,7 +30,7 @@ LOCK_SECONDS = 30.0
 log = Logger(namespace="mqbroker.imq")
 
 Work = Callable[[Connection, bool], Any]
-"""What the thread does with the connection; true: it was tried before on a connection that was lost."""
+"""Work of the thread with the connection; true: it was tried before on a connection that was lost."""
 
 
 class TablePeer:
@@ -70,7 +70,7 @@ class TablePeer:
         self._table = RecordTable(database, shared.cluster)
         self._members = MemberTable(database, shared.cluster)
         self._generation: str | None = None
-        """That of the record that this broker has joined."""
+        """The generation of the record that this broker has joined."""
         self._failures = 0
         """Attempts to join without an answer of the database."""
         self._locked_since: float | None = None

@@ -60,7 +60,7 @@ class Wish:
 
     @property
     def name(self) -> str:
-        """What changes, for a reader: "queue NAME"."""
+        """The definition that changes, for a reader: "queue NAME"."""
         return readable(self.key)
 
 

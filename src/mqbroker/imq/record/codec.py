@@ -61,7 +61,7 @@ def page_values(generation: str, page: Page) -> dict[str, Any]:
 
 
 def appended_values(appended: Appended) -> dict[str, Any]:
-    """What was answered to a wish as JSON values."""
+    """The answer to a wish as JSON values."""
     return {"position": appended.position, "change": None if appended.change is None else values_of(appended.change)}
 
 

@@ -17,7 +17,7 @@ Life = tuple[str, int]
 
 
 class Followed:
-    """What settings of a store say: everything up to ``position`` of the record ``generation`` (None: no record yet) is done.
+    """The standing in a store's settings: changes up to ``position`` of the record ``generation`` (None: no record yet) are made.
 
     ``former`` are the records that this one has come from, ``master`` is host:port.  ``lives`` are those of queues that were made by the
     record, or with it; of queues that were there before, it says nothing.
@@ -45,7 +45,7 @@ class Followed:
     def missed(self, other: Followed) -> int | None:
         """The position to which the other one has followed the same record, where this one has not; None: nothing is missed.
 
-        Whoever follows no record yet has missed everything.
+        A broker that follows no record yet has missed everything.
         """
         if other.generation is None or self.generation not in (None, other.generation) or self.has(other.generation, other.position):
             return None

@@ -1,4 +1,4 @@
-"""The change record as the master broker has it: what is appended, what is refused, and what a member lacks [B8.1, B8.4]."""
+"""The change record as the master broker has it: it appends changes, refuses others, and finds those that a member lacks [B8.1, B8.4]."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ class ChangeRecord:
         return self._append(wish, origin, time_ms)
 
     def _check_missing(self, wish: Wish, known: int) -> None:
-        """What is updated, and not in the record, was made automatically, unless it was removed while the broker did not know."""
+        """Refuse to update a definition that was removed unknown to the broker; others not in the record were made automatically."""
         if known < max(self.floor, self._removals.get(wish.key, 0)):
             raise _missing(wish)
 
@@ -204,7 +204,7 @@ class ChangeRecord:
         return generation is None or generation == self.generation or generation in self.former
 
     def since(self, generation: str | None, position: int, limit: int = PAGE_MAX) -> Page:
-        """What follows ``position`` of ``generation``: everything from the reset record on, where the list has not all of it any more."""
+        """The changes after ``position`` of ``generation``: all from the reset record on, where the list does not have all any more."""
         reset = generation != self.generation or not max(self.floor, 1) <= position <= self.last
         return self._page(reset, 0 if reset else position, limit)
 

@@ -1,4 +1,4 @@
-"""What has to change at a queue so that it is as the record says."""
+"""The changes that make a queue as the record says."""
 
 from __future__ import annotations
 
