@@ -119,7 +119,7 @@ class MemoryLargeBody:
         pass
 
     def release(self) -> None:
-        """Whoever still has the body keeps it alive; that is all there is to it."""
+        """Nothing to do: references to the body keep it alive."""
 
 
 class MemoryStore(Tickets):
@@ -157,7 +157,7 @@ class MemoryStore(Tickets):
         return Recovered()
 
     def write_at_end_of(self, turn: WritingTurn) -> None:
-        """There is nothing to be written."""
+        """Nothing to do: this store writes nothing."""
 
     def next_id(self) -> int:
         number = self._next_id

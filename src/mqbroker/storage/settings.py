@@ -1,4 +1,4 @@
-"""What the file store is told, in the words of broker.xml."""
+"""The settings of the file store, in the words of broker.xml."""
 
 from __future__ import annotations
 
@@ -51,5 +51,5 @@ class StoreSettings:
 
     @property
     def node_directory(self) -> str:
-        """Where ``server.lock`` is."""
+        """The folder of ``server.lock``."""
         return self.lock_directory or self.journal_directory

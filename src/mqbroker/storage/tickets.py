@@ -24,11 +24,11 @@ class Condition:
         self.name = name
         self.reached = reached
         self.held: Event[int] = Event()
-        """It holds for the work up to this ticket: told before anybody who waited for that is called."""
+        """The condition holds for the work up to this ticket: told before anybody who waited for that is called."""
         self._tickets = tickets
 
     def hold(self, ticket: int) -> None:
-        """It holds for the work up to ``ticket``: call who waited for nothing else."""
+        """The condition holds for the work up to ``ticket``: call those who waited for nothing else."""
         if ticket > self.reached:
             self.reached = ticket
         if self.held.listeners:

@@ -1,4 +1,4 @@
-"""What a store needs to know of the right of its broker to a folder."""
+"""The right of a broker to a folder, as its store sees it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Claim(Protocol):
         """The start is taken back."""
 
     def leave(self) -> None:
-        """Everything is written, in order."""
+        """All work is written, in order."""
 
     def release(self) -> None:
         """Others may have the folder."""

@@ -1,4 +1,4 @@
-"""What storage asks of a file system, and nothing more.
+"""The file system as storage needs it, and nothing more.
 
 Paths are strings.  Every method raises OSError when it fails.  Nothing written is durable before ``File.sync``; no name that was created,
 renamed or removed is durable before ``sync_directory`` of its directory.
@@ -22,14 +22,14 @@ class File(Protocol):
     def write_soon(self, offset: int, data: bytes | bytearray | memoryview) -> Callable[[], object]:
         """A step that writes all of ``data`` at ``offset`` and syncs: nothing else is changed before it runs.
 
-        Asked by the loop.  Whoever repeats the changes of this file system elsewhere hears of this one at once.
+        Asked by the loop.  A mirror, which repeats the changes of this file system elsewhere, hears of this one at once.
         """
 
     def allocate(self, size: int) -> None:
         """Reserve room up to ``size`` bytes, which read as zeros until they are written."""
 
     def sync(self) -> None:
-        """What was written, and the size, are on the disk when this returns.  After a failure nothing about the file is known."""
+        """Bytes written before, and the size, are on the disk when this returns.  After a failure nothing about the file is known."""
 
     def close(self) -> None: ...
 

@@ -304,14 +304,14 @@ class FileStore(Tickets):
         return recovered
 
     def _read(self, plain: PlainMessages) -> tuple[Images, State]:
-        """What is on the disk, made durable first: a page that only the dead process' system had cached must not be built upon."""
+        """The images and the state on the disk, synced first: nothing may build on a page that only the dead process' system had cached."""
         settings = self._settings
         for directory in (settings.bindings_directory, settings.journal_directory):
             self._file_system.sync_directory(directory)
         try:
             images = find_images(self._file_system, settings.journal_directory, settings.bindings_directory)
         finally:
-            # What a later holder writes meanwhile would be taken for damaged or, where nothing that was read names it, for left over.
+            # Writes of a later holder meanwhile would be taken for damage or, where nothing that was read names them, for left over.
             self._claim.check()
         for image in (images.bindings, images.messages):
             if image.segments:
@@ -387,7 +387,7 @@ class FileStore(Tickets):
     def _reserve_ids(self) -> None:
         """Half of the last block is used: ask for the next one.
 
-        Whatever is stored under an id of it comes behind its record in the journal, so nobody has to wait until that is on the disk.
+        Entries with an id of the next block come behind its record in the journal, so nobody has to wait until that is on the disk.
         """
         self._journal.commit([], self._id_block())
         self._ids_alarm = self._ids_asked - ID_BLOCK // 2

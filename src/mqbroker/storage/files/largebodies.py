@@ -203,7 +203,7 @@ class LargeBodies:
         return b"".join(pieces)
 
     def sync_steps(self, body: FileLargeBody) -> list[Step]:
-        """What makes the body whole and durable, to be run before a record that names it; nothing when that was done."""
+        """The steps that make the body whole and durable, to be run before a record that names it; none when that was done."""
         if body.durable or not body.size:
             return []
         if not self._sync:

@@ -47,7 +47,7 @@ class PlainMessages:
         """By their form in the buffer."""
         self._sequence = 0
         self._places: dict[int, Place] = {}
-        """Those in the segment ``_sequence``, by queue id."""
+        """The places in the segment ``_sequence``, by queue id."""
 
     def take(self, content: bytes, at: int, sequence: int, others: Container[int]) -> int:
         """See :class:`mqclient.storageformat.replay_plain.Plain`."""
@@ -139,7 +139,7 @@ class PlainMessages:
 
 
 def place_of(message: Message) -> Place:
-    """Where the record of a plain message is."""
+    """The place of a plain message's record."""
     place = message.store_state
     assert isinstance(place, tuple)
     return place

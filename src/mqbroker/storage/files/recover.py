@@ -34,7 +34,7 @@ COPY_CHUNK = 1024 * 1024
 
 @dataclass(slots=True)
 class SalvagedState:
-    """What the readable records add up to; ``losses`` are the places that cannot be read, ``node_id`` is raw.
+    """The state that the readable records add up to; ``losses`` are the places that cannot be read, ``node_id`` is raw.
 
     Left out and not among ``losses``: large messages whose body is missing or cut off (message id to body id), and messages whose
     queues went with unreadable bindings (of several queues the others keep them), messages of prepared branches whose record is lost, and
@@ -52,7 +52,7 @@ class SalvagedState:
 
 @dataclass(slots=True)
 class Salvage:
-    """What was saved.  ``next_id`` is above all ids seen; ``node_id`` is raw, None when nothing says it."""
+    """The data that were saved.  ``next_id`` is above all ids seen; ``node_id`` is raw, None when nothing says it."""
 
     recovered: Recovered
     losses: list[Loss] = field(default_factory=list)
@@ -61,12 +61,12 @@ class Salvage:
 
 
 def read_folder(file_system: FileSystem, settings: StoreSettings) -> Recovered:
-    """What a start would recover.  Raises :class:`mqbroker.storage.errors.JournalDamagedError`."""
+    """The data that a start would recover.  Raises :class:`mqbroker.storage.errors.JournalDamagedError`."""
     return to_recovered(read_state(file_system, settings), _reader(file_system, settings))
 
 
 def read_state(file_system: FileSystem, settings: StoreSettings) -> State:
-    """What the journals hold, with what is in pages among the messages.  Raises :class:`mqbroker.storage.errors.JournalDamagedError`."""
+    """The state in the journals, messages in pages included.  Raises :class:`mqbroker.storage.errors.JournalDamagedError`."""
     state = replay(find_images(file_system, settings.journal_directory, settings.bindings_directory))
     if settings.paging_directory is not None:
         for loss in unfold_pages(file_system, settings.paging_directory, state):
@@ -120,7 +120,7 @@ def salvage(file_system: FileSystem, settings: StoreSettings) -> Salvage:
 
 
 def recovered_of(file_system: FileSystem, settings: StoreSettings, state: State) -> Recovered:
-    """What ``state``, read from this folder, means to the messaging core; bodies of large messages are read from the folder."""
+    """The ``state``, read from this folder, for the messaging core; bodies of large messages are read from the folder."""
     return to_recovered(state, _reader(file_system, settings))
 
 

@@ -62,7 +62,7 @@ def to_recovered(
 
 
 def _with_plain(others: list[Entry], plain: PlainMessages) -> list[Entry]:
-    """All messages, by id.  Those of one queue share the list that says so."""
+    """All messages, by id.  Messages of one queue share the list that says so."""
     listed: dict[int, list[RecoveredReference]] = {}
     place: Any = None
     found = {message.message_id: (message, references) for message, references in others}

@@ -21,7 +21,7 @@ SYNC_BYTES = 16 * 1024 * 1024
 
 
 class Copy:
-    """The sink of one replica.  What changes is told at once, and between that the files are copied, piece by piece.
+    """The sink of one replica.  Changes are told at once, and between them the files are copied, piece by piece.
 
     A file that the replica does not have yet is left out of what is told: it is copied later as it is by then.  As soon as the replica
     has a file of that name, also an empty one, everything about it is told; a piece that is copied after that has the same bytes.  So no

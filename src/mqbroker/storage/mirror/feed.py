@@ -34,7 +34,7 @@ class Progress(NamedTuple):
 
 
 class ReplicaFeed:
-    """Everything that one replica is sent, in one stream.
+    """The stream of all that one replica is sent.
 
     ``tickets`` are those of the store whose files ``mirrored`` has; ``datasync`` says whether its work is synced.  ``call(function)`` lets
     another thread call on the loop, in a turn.  ``send(buffers)`` takes bytes of the stream, to be sent one after the other.
@@ -185,7 +185,7 @@ class ReplicaFeed:
     def _own_held(self, ticket: int) -> None:
         """The own disk has the work up to this ticket, and so everything that was told of it."""
         self._flush()
-        # Where work is synced its last change is a sync, and the last one that has ended.  What was told since then is of the next write.
+        # Where work is synced its last change is a sync, and the last one that has ended.  Later changes are of the next write.
         self._kept.append((self._outgoing.synced if self._datasync else self._outgoing.number, ticket))
         self._hold()
 

@@ -92,12 +92,12 @@ def _make_folders(file_system: FileSystem, roots: Roots) -> None:
 
 
 def _former(file_system: FileSystem, roots: Roots, root: str) -> list[str]:
-    """What is in a folder of the store and belongs to it, by name."""
+    """The names in a folder of the store that belong to it."""
     return [name for name in file_system.list(roots.path(root)) if not is_own(root, name)]
 
 
 def _move(file_system: FileSystem, roots: Roots, root: str, names: Sequence[str], target: str | None) -> None:
-    """These names in a folder of the store go to ``target``, or away."""
+    """Move ``names`` from a folder of the store to ``target``, or remove them."""
     directory = roots.path(root)
     for name in names:
         if roots.has_folders(root):

@@ -58,7 +58,7 @@ class Outgoing:
         self.synced = number
 
     def take(self) -> list[Buffer]:
-        """Everything that waits."""
+        """The bytes that wait."""
         taken: list[Buffer] = []
         waiting = self._waiting
         while waiting:

@@ -79,7 +79,7 @@ class ReplicaFolder:
 
     @property
     def waiting(self) -> int:
-        """Bytes that were taken and are not done yet.  Whoever takes them from a network may stop reading while there are many."""
+        """Bytes that were taken and are not done yet.  A caller that takes them from a network may stop reading while they are many."""
         return self._taken - self._done
 
     def take(self, data: Buffer) -> None:

@@ -1,7 +1,7 @@
 """The members of enhanced clusters, a row each [B10.2, B10.3].
 
 A row says where the broker is, what it does, and when it was last there: its stamp is the time of the database, so that no two clocks are
-compared.  Who changes a row says what it has seen there; a row that is otherwise by now stays as it is.
+compared.  A change of a row names the row as it was seen; a row that is otherwise by now stays as it is.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from mqbroker.storage.sql.session import StoreSession
 
 
 class State(IntEnum):
-    """What a member does, by the numbers of OpenMQ."""
+    """The state of a member, by the numbers of OpenMQ."""
 
     INITIALIZING = 0
     OPERATING = 1
@@ -25,7 +25,7 @@ class State(IntEnum):
     QUIESCE_COMPLETED = 3
     SHUTDOWN_STARTED = 4
     SHUTDOWN_FAILOVER = 5
-    """It has stopped, and wants another member to go on."""
+    """The member has stopped, and wants another one to go on."""
     SHUTDOWN_COMPLETE = 6
     FAILOVER_STARTED = 7
     FAILOVER_COMPLETE = 8
@@ -156,7 +156,7 @@ class BrokerTable:
         return [_row(each) for each in connection.rows(_ROWS, (cluster,))]
 
     def messages(self, connection: Connection) -> dict[str, int]:
-        """How many messages each broker has in the database."""
+        """The number of messages that each broker has in the database."""
         return {str(broker): int(count) for broker, count in connection.rows(_MESSAGES)}
 
     def owners(self, connection: Connection) -> dict[str, str]:
@@ -218,7 +218,7 @@ class BrokerTable:
             return sessions
 
     def _get(self, connection: Connection, target: str, taker: str, owner: str) -> list[StoreSession]:
-        """Everything of ``target`` is ``taker``'s; clients of its nodes will be sent there."""
+        """Give ``taker`` all data of ``target``; clients of its nodes will be sent there."""
         sessions = session.switch(connection, target, taker, owner)
         connection.run(self._pass_former, (taker, target))
         connection.run(self._forget_former)
@@ -231,7 +231,7 @@ class BrokerTable:
         connection.run(_RESTORE, (int(seen.state), seen.stamp, seen.broker, taker, *_being_taken()))
 
     def _end_unfinished(self, connection: Connection, former: str, taker: str, owner: str) -> list[StoreSession]:
-        """What ``former`` was about to take over goes to ``taker``."""
+        """Give ``taker`` the members that ``former`` was about to take over."""
         sessions: list[StoreSession] = []
         for (broker,) in connection.rows(_UNFINISHED, (former, *_being_taken())):
             if broker != taker:

@@ -1,4 +1,4 @@
-"""What a session holds in the database when its data get an owner: everything but the messages, which are counted.
+"""The contents of a session in the database when its data get an owner: everything but the messages, which are counted.
 
 Reading touches nothing but the connection, so that it can run in another thread while the broker serves.  Messages of prepared branches,
 those that such branches have acknowledged, and those with a time of delivery are read; all others are pages of their address.
@@ -73,13 +73,13 @@ class State:
     rows: list[Row] = field(default_factory=list)
     damaged: list[Damage] = field(default_factory=list)
     unreadable: list[str] = field(default_factory=list)
-    """Where records of branches are that are damaged, and set aside now or since an earlier start."""
+    """Places of damaged records of branches, which are set aside now or since an earlier start."""
     whole: set[int] = field(default_factory=set)
     marked: bool = False
 
 
 def read_sessions(connection: Connection, sessions: Sequence[int], adopted: int) -> list[State]:
-    """What is in these sessions, which belong to one broker.  What has a place up to ``adopted`` and survives no restart goes.
+    """The contents of these sessions of one broker.  References with a place up to ``adopted`` that survive no restart go.
 
     The messages that a branch has acknowledged may be in another session: its own one is looked through first.
     """
@@ -174,7 +174,7 @@ def _counts(connection: Connection, session: int) -> dict[tuple[str, int], int]:
 
 
 def _decoded(state: State, role: str, rows: list[Row], decode: Callable[[str], T]) -> list[T]:
-    """What the values of these rows say, but for damaged ones."""
+    """The decoded values of these rows, but for damaged ones."""
     found: list[T] = []
     for key, value in rows:
         try:

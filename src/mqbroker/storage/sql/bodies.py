@@ -46,7 +46,7 @@ class SqlLargeBody(FileLargeBody):
         super().__init__(owner, body_id, path, size, holders)
         self.session = session
         self.absent = absent
-        """There is no local file yet."""
+        """Is the local file missing?"""
         self.kept = False
         """The thread that writes has made the local file, which is all that there is."""
         self.stored = self.finished = absent
@@ -78,9 +78,9 @@ class SqlBodies(LargeBodies):
         self._known: WeakValueDictionary[int, SqlLargeBody] = WeakValueDictionary()
         self._coming: dict[int, list[Callable[[], object]]] = {}
         self._let_go: set[int] = set()
-        """Those of ``_coming`` whose last holder has gone; who only looks holds none."""
+        """The bodies of ``_coming`` whose last holder has gone; browsers and readers that only look are no holders."""
         self._looked_at: dict[int, SqlLargeBody] = {}
-        """Those in local files that nobody holds, the one that was read last at the end."""
+        """The bodies in local files that nobody holds, the one that was read last at the end."""
         self._going: dict[str, list[Callable[[], object]]] = {}
         """Files that the writing thread is about to remove, with who waits for that: the reading thread must not bring them before."""
 
@@ -98,7 +98,7 @@ class SqlBodies(LargeBodies):
         return body
 
     def storing(self, body: LargeBody, session: int) -> Callable[[Connection], object]:
-        """What puts the pieces of ``body`` into the database, unless they are there; run where the database is written."""
+        """The step that puts the pieces of ``body`` into the database, unless they are there; run where the database is written."""
         assert isinstance(body, SqlLargeBody), "a large message's body must come from this store"
         body.stored = True
         if not body.size or (body.absent and body.session == session):
@@ -115,7 +115,7 @@ class SqlBodies(LargeBodies):
         return body.absent and body.holders > 1
 
     def keeping(self, body: LargeBody) -> Callable[[Connection], object]:
-        """What makes the local file before the last pieces of ``body`` go, in the transaction that removes them."""
+        """The step that makes the local file before the last pieces of ``body`` go, in the transaction that removes them."""
         assert isinstance(body, SqlLargeBody)
         return partial(self._keep, body)
 
@@ -224,7 +224,7 @@ class SqlBodies(LargeBodies):
             self._drop_oldest()
 
     def _drop_oldest(self) -> None:
-        """Who still looks at it has it brought again."""
+        """Remove the local files of bodies that were read longest ago; a browser or reader that still looks at one has it brought again."""
         while len(self._looked_at) > LOOKED_AT_MAX:
             body = self._looked_at.pop(next(iter(self._looked_at)))
             if body.holders <= 0:

@@ -18,7 +18,7 @@ TOLD_SECONDS = 60.0
 
 
 class Trouble:
-    """Something that is tried again and again, for the log: its first failure is told, then one each TOLD_SECONDS, and its end.
+    """Work that is tried again and again, for the log: its first failure is told, then one each TOLD_SECONDS, and its end.
 
     ``now`` is the monotonic clock.
     """
@@ -29,7 +29,7 @@ class Trouble:
         self._next = 0.0
 
     def is_told(self) -> bool:
-        """It has failed: is a line due?"""
+        """The work has failed: is a line of the log due?"""
         now = self._now()
         if self._since is None:
             self._since = self._next = now
@@ -39,7 +39,7 @@ class Trouble:
         return True
 
     def over(self) -> float | None:
-        """It has not failed: for how many seconds it had; None where it had not."""
+        """The work has not failed.  Returns for how many seconds it had failed before; None where it had not."""
         since, self._since = self._since, None
         return None if since is None else self._now() - since
 
@@ -57,7 +57,7 @@ class Line:
         return self._connection
 
     def use(self, use: Callable[[Connection], T]) -> T:
-        """What ``use`` returns.  Raises what it raises; a lost connection is not used again."""
+        """The result of ``use``, or its error; a lost connection is not used again."""
         try:
             return use(self.get())
         except DatabaseAwayError:
@@ -99,7 +99,7 @@ class Connections:
 
     @property
     def away_since(self) -> float | None:
-        """When the database was first missed by who writes or reads; None while it answers both, as far as it was asked."""
+        """When the database was first missed by a thread that writes or reads; None while it answers both, as far as it was asked."""
         return min((since for since in (self._writing.away_since, self._reading.away_since) if since is not None), default=None)
 
     def at_start(self) -> Connection:
@@ -107,7 +107,7 @@ class Connections:
         return self._start.get()
 
     def write(self, use: Callable[[Connection], T]) -> T:
-        """What ``use`` returns for the connection that writes.  Raises what it raises; a lost connection is not used again."""
+        """The result of ``use`` with the connection that writes, or its error; a lost connection is not used again."""
         return self._writing.use(use)
 
     def read(self, use: Callable[[Connection], T]) -> T:
@@ -152,7 +152,7 @@ class Outage:
         self._open = True
 
     def close(self) -> None:
-        """It may be used no more."""
+        """The thread may be used no more."""
         self._open = False
 
     def seconds(self) -> float | None:

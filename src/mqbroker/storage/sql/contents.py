@@ -1,4 +1,4 @@
-"""What a database holds, read from one state of it in pieces, for commands that only read."""
+"""The contents of a database, read from one state of it in pieces, for commands that only read."""
 
 from __future__ import annotations
 

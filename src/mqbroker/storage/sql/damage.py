@@ -1,6 +1,6 @@
 """Rows whose bytes cannot be decoded: they are set aside, never deleted, and everything else goes on.
 
-What is set aside gets the negative number of its session, which nobody reads: changed back, it is there again.
+A row that is set aside gets the negative number of its session, which nobody reads: changed back, it is there again.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from mqclient.wire.message import body_end
 from mqclient.wire.properties import check_block
 
 DAMAGE = (MalformedPacketError, struct.error, IndexError, ValueError)
-"""What reading bytes raises that are not what they should be."""
+"""The errors of reading damaged bytes."""
 
 Statements = list[tuple[str, tuple[object, ...]]]
 
@@ -49,7 +49,7 @@ class Damage(NamedTuple):
 
     @property
     def statements(self) -> Statements:
-        """What sets it aside, with everything that is of no use without it."""
+        """The statements that set the row aside, with every row that is of no use without it."""
         whose = self.session, self.key
         if self.role == "branch":
             return [

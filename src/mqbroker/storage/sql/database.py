@@ -1,4 +1,4 @@
-"""What the store needs of a database and of a connection to it.  The drivers are in :mod:`mqbroker.process.databases`."""
+"""A database and a connection to it, as the store needs them.  The drivers are in :mod:`mqbroker.process.databases`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class DatabaseError(StorageError):
 
 
 def missed_at_start(error: Exception) -> DatabaseError:
-    """What ends a start for which the database was away."""
+    """The error that ends a start for which the database was away."""
     return DatabaseError(f"a start needs the database, which does not answer: {error}")
 
 

@@ -1,7 +1,7 @@
 """The pages of an address in a database: rows that are counted, and read a piece at a time.
 
 A folder has no pages of its own: the rows of its messages that no queue has read are the pages.  All that an earlier broker has left are
-such rows, too, up to the place ``adopted``; later ones are marked.  What was inherited from other brokers comes first
+such rows, too, up to the place ``adopted``; later ones are marked.  Rows inherited from other brokers come first
 (:mod:`mqbroker.storage.sql.source`).
 """
 

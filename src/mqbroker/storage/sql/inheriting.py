@@ -91,7 +91,7 @@ class Inheriting:
         self._closed = True
 
     def found(self, states: Sequence[State]) -> list[Inherited]:
-        """What was read of inherited sessions."""
+        """The inherited data in sessions that were read just now, and not known before."""
         new = [state for state in states if state.session not in self._known]
         self._known.update(state.session for state in new)
         self._pager.removing.update(state.session for state in new if state.marked)

@@ -91,7 +91,7 @@ class SqlPager:
         return len(message.buffer)
 
     def arrived(self, arrival: Arrival) -> None:
-        """What arrives is durable: the queues can read it."""
+        """The messages of ``arrival`` are durable: the queues can read them."""
         self.backlog -= arrival.size
         for folder in {folder for folder, _ in arrival.queues}:
             folder.readable = max(folder.readable, arrival.place)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Passage(NamedTuple):
-    """What a reader passes without reading it: ``work`` settles it, and ``go_on`` moves the reader, at the commit."""
+    """Messages that a reader passes without reading them: ``work`` settles them, and ``go_on`` moves the reader, at the commit."""
 
     messages: int
     more: bool
@@ -33,7 +33,7 @@ class Passage(NamedTuple):
 
 
 class Rows:
-    """What readers and scans of all folders share.  ``damaged`` sets a row aside that cannot be decoded."""
+    """The common part of readers and scans of all folders.  ``damaged`` sets a row aside that cannot be decoded."""
 
     def __init__(self, read: RowsRead, bodies: SqlBodies, damaged: Callable[[Source, PageRow, Exception], object]) -> None:
         self.read = read
@@ -52,19 +52,19 @@ class Rows:
 
     @staticmethod
     def piece(source: Source, after: int) -> Piece:
-        """What a reader of this source reads next."""
+        """The piece that a reader of this source reads next."""
         return Piece(source.session, source.queue_id, source.folder.address, after, source.readable, source.adopted)
 
     @staticmethod
     def removal(source: Source, until: int, kept: set[int]) -> Work:
-        """What settles everything that was not read up to a place, but for the places in ``kept``."""
+        """The work that settles all messages that were not read up to a place, but for the places in ``kept``."""
         work = Work()
         mark_range(work, source.session, source.queue_id, source.folder.address, source.place, until, source.adopted, kept)
         return work
 
     @staticmethod
     def removal_of(source: Source, rows: Iterable[PageRow]) -> Work:
-        """What settles these."""
+        """The work that settles these rows."""
         work, session = Work(), source.session
         for row in rows:
             work.add(REMOVE_REFERENCE, (session, source.queue_id, row.place))
@@ -89,7 +89,7 @@ class SqlPageReader:
         self._queue_id = queue_id
         self._share: Share = folder.share(queue_id)
         self._source, self._place = at
-        """Where a look is; None = this reader takes what it reads."""
+        """The place of a look; None = this reader takes what it reads."""
         self._greatest = 0
         """The greatest message id before this place, as far as :meth:`unread_until` has passed messages."""
         self._end = 0
@@ -149,7 +149,7 @@ class SqlPageReader:
         return self._is_at_least(source, place.index)
 
     def unread(self) -> Passage:
-        """Everything that can be read and was not."""
+        """The messages that can be read and were not."""
         share = self._share
         if not share.unread:
             return Passage(0, False, [], Work(), _nothing)
@@ -245,7 +245,7 @@ class SqlPageReader:
         return [entry for _, entry in self._rows_of(source, found)]
 
     def _rows_of(self, source: Source, found: list[PageRow]) -> list[tuple[PageRow, PagedMessage]]:
-        """Those that can be read, with their messages."""
+        """The rows that can be decoded, with their messages."""
         entries = []
         for row in found:
             if row.place not in source.early:

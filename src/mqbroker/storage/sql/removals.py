@@ -77,7 +77,7 @@ class Mark(NamedTuple):
 
 
 def mark_queue(work: Work, session: int, queue_id: int, folder: str | None = None) -> None:
-    """Everything of a queue goes; ``folder``: that in this folder."""
+    """All rows of a queue go; ``folder``: those in this folder alone."""
     _mark(work, session, queue_id, folder, 0, EVERYTHING, EVERYTHING)
 
 
@@ -98,7 +98,7 @@ def _mark(work: Work, session: int, queue_id: int, folder: str | None, behind: i
 
 
 def mark_transient(connection: Connection, session: int, adopted: int) -> None:
-    """What a former broker has left that does not survive a restart goes.  The references up to ``adopted`` are the former broker's."""
+    """Messages of a former broker that survive no restart go.  The references up to ``adopted`` are the former broker's."""
     if connection.rows(_HAS_TRANSIENT, (session,)):
         with transaction(connection):
             connection.run(ADD_MARK, (session, EVERY_QUEUE, None, 0, adopted, adopted, session, EVERY_QUEUE))

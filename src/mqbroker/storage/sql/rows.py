@@ -44,7 +44,7 @@ class PageRow(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """Which rows are wanted: those of a queue in a folder behind ``after``, up to ``readable``.
+    """The rows that are wanted: those of a queue in a folder behind ``after``, up to ``readable``.
 
     ``adopted`` as in :class:`mqbroker.storage.sql.source.Source`.
     """

@@ -34,9 +34,9 @@ from mqbroker.storage.sql.database import Connection, Database, DatabaseError, t
 VERSION = 1
 
 PRIMARY_LEASE = "primary"
-"""Who has it may be active."""
+"""The name of the lease whose holder may be active."""
 BACKUP_LEASE = "backup"
-"""Who has it is the backup that is next."""
+"""The name of the lease whose holder is the next backup."""
 NEVER_ACTIVE = "0"
 """The state of brokers of which none has been active yet."""
 

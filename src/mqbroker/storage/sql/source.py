@@ -1,4 +1,4 @@
-"""Where rows of a queue come from: the broker's own session, or one that it has inherited from another broker.
+"""The source of a queue's rows: the broker's own session, or one that it has inherited from another broker.
 
 Rows of an inherited session keep the number of that session and the ids that its queues had: nothing is written for a message that changes
 its owner.  Places, message ids and queue ids come from one sequence of the database, so they are unique over all sessions.

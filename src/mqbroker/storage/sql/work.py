@@ -1,4 +1,4 @@
-"""What one transaction does: the work of all batches that have gathered, in phases.
+"""The work of one transaction: that of all batches that have gathered, in phases.
 
 Rows are added before they are changed, and changed before they are removed: so statements of one kind go to the database together, and
 work of a later batch on rows of an earlier one holds.

@@ -1,4 +1,4 @@
-"""A batch of the file store: its records, encoded as they come, and what they change, applied at the commit."""
+"""A batch of the file store: its records, encoded as they come, and their changes, applied at the commit."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _ACKNOWLEDGED_SIZE = ACKNOWLEDGED.size
 
 
 class Change(IntEnum):
-    """What a batch does to the store's index at its commit."""
+    """The changes that a batch makes in the store's index at its commit."""
 
     ADD = 0
     ACKNOWLEDGE = 1
@@ -65,7 +65,7 @@ ACK = Change.ACKNOWLEDGE
 
 
 class PageWork:
-    """What a batch has to do with pages; nothing of it counts before :meth:`mqbroker.storage.files.pages.pager.FilePager.apply`.
+    """The work of a batch on pages; nothing of it counts before :meth:`mqbroker.storage.files.pages.pager.FilePager.apply`.
 
     ``messages`` are (folder, message, queue ids, those that survive a restart, page size).  ``settled`` are ranges of messages in memory
     and ``passed`` ranges of messages that were not read, both as (a queue's part of a page, first index, indexes, messages, durable

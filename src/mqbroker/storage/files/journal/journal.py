@@ -1,6 +1,6 @@
 """Group commit over the journal of messages and the journal of bindings (decision 6).
 
-What is committed gathers in a *group*; while one write runs the next groups gather.  A group becomes one frame in the journal of messages,
+Committed records gather in a *group*; while one write runs the next groups gather.  A group becomes one frame in the journal of messages,
 one in that of bindings, or one in each.  Tickets count commits over both.  Waiters of all groups of one write are released together.
 
 **Order on the disk.**  One write syncs, in this order: bindings; bodies of large messages that the new records name; pages; messages.  So a
@@ -9,7 +9,7 @@ message never exists without its queue or its body, and no page record without t
 **A group in both journals** must not be seen by half.  Both its frames begin with the same mark, an ascending number.  Bindings reach
 the disk first; when a crash then keeps the frame of messages from it, recovery finds a mark in the bindings that is higher than any in the
 journal of messages, and cuts the bindings there.  Only frames of the very last write can be in that state: any later write began after both
-halves were durable.  What is cut stays cut, since the next segment's header says where its predecessor ends.  And since all
+halves were durable.  A cut binding stays cut, since the next segment's header says where its predecessor ends.  And since all
 frames of messages after the missing one are missing too, nothing survives that was committed after a cut binding and could depend on it.
 
 Only one write is under way at a time.  The first that fails is the last: ``synced`` never moves again and nobody is called.
@@ -49,7 +49,7 @@ between delivers these messages again."""
 
 
 class Group:
-    """What will be written as a whole.
+    """A group of records that will be written as a whole.
 
     ``parts`` are ``size`` bytes of message records for a frame in ``segment``; ``limit`` is the size at which the group is full.
     ``ticket`` is the one handed out last, 0 while the group is empty.
@@ -99,7 +99,7 @@ class GroupPager(Protocol):
         """Work of the disk writer that comes before the write of these groups."""
 
     def written(self, groups: Sequence[Group]) -> None:
-        """These groups are durable."""
+        """The ``groups`` are durable."""
 
 
 class Journal:
@@ -127,10 +127,10 @@ class Journal:
         self.closed = False
         self.busy = False
         self.urgent = False
-        """Does anybody need what has gathered?  What nobody waits for is written together with what comes next."""
+        """Does anybody wait for the gathered records?  Records that nobody waits for are written together with the next ones."""
         self._pager = pager
         self._checks: list[Step] = [claim.check] if claim.token else []
-        """What each write ends with: only then is it sure that whoever takes the folder later reads it."""
+        """The last steps of each write: only after them is it sure that a broker which takes the folder later reads the write."""
         self._bodies = bodies
         self._tickets = tickets
         self._writer = writer
@@ -183,7 +183,7 @@ class Journal:
             self.next_group(0)
 
     def want(self) -> None:
-        """What has gathered is needed: it is written at the end of this turn, or after the write that is under way."""
+        """Write the gathered records, which are needed, at the end of this turn, or after the write that is under way."""
         if self.busy:
             self.urgent = True
         else:
@@ -202,7 +202,7 @@ class Journal:
         turn.ended.subscribe(self.flush)
 
     def schedule_late(self) -> None:
-        """Something has gathered that nobody waits for: write it with what comes next, but soon."""
+        """Records have gathered that nobody waits for: write them with the next ones, but soon."""
         if self._late_timer is None and not self.closed:
             self._late_timer = self._clock.call_later(LATE_WRITE_SECONDS, self._late_due)
 
@@ -317,7 +317,7 @@ class Journal:
             segment = group.segment
             more = not group.parts or group.bindings or group.bodies or group.pages
             if segment.begun and not more and (self._pager is None or self._pager.nothing_to_write):
-                # What nearly every write is, while few messages are on their way.
+                # Nearly every write is such a one, while few messages are on their way.
                 soon = None
                 if self._datasync and group.size <= SOON_MAX and self._writer.idle:
                     soon = segment.write_soon(group.offset, group.parts, segment.synced)
@@ -369,7 +369,7 @@ class Journal:
             self._tickets.own.hold(ticket)
 
     def _take_in_flight(self) -> int:
-        """What was under way is on the disk.  Returns its last ticket."""
+        """The groups under way are on the disk.  Returns their last ticket."""
         ticket = self._tickets.own.reached
         synced = self._syncs(self._in_flight)
         for group in self._in_flight:

@@ -1,4 +1,4 @@
-"""What is still needed, and in which segment its record is.
+"""The index of entries that are still needed, by the segment with their record.
 
 ``Message.store_state`` is the segment with the message's record, None while it is not stored.  The segment's ``live`` has the message
 with its references: a queue id where there is one and nothing more to say of it (the usual case costs no object), else a dict of
@@ -24,7 +24,7 @@ _ADD = Change.ADD
 _ACKNOWLEDGE = Change.ACKNOWLEDGE
 
 RECORD_BYTES = 22
-"""What a message record takes beside its buffer."""
+"""Bytes of a message record beside its buffer."""
 
 
 class LiveIndex:
@@ -113,7 +113,7 @@ class LiveIndex:
         self._put(self._bound, key, record, segment)
 
     def keep(self, kept: Kept, segment: Segment, size: int) -> None:
-        """What the journal says of a page begins in ``segment`` now, where it counts ``size`` bytes."""
+        """The journal's records of a page begin in ``segment`` now, where they count ``size`` bytes."""
         self.drop(kept)
         kept.segment = segment
         kept.kept_size = size

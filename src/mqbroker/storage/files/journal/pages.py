@@ -1,4 +1,4 @@
-"""Pages as the broker knows them while it runs: what each holds, who has settled what of it, and what the journal says of that.
+"""Pages as the broker knows them while it runs: the messages of each, which queue has settled which, and the journal's records of that.
 
 A page costs memory only by its queues, and a queue by one bit per message from its first acknowledgement until it is done with the page.
 The messages themselves are in the file alone.
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Kept:
-    """Something about pages that the journal must say as long as it holds.
+    """A fact about pages that must be in the journal as long as it holds.
 
     ``segment`` has the oldest record that is needed for it, None when there is none; ``kept_size`` are the bytes that it counts there.
     """
@@ -110,7 +110,7 @@ class Page(Kept):
 
 
 class PageWrite:
-    """What a group has for one page: messages in chunks, each of which becomes a frame."""
+    """The messages of a group for one page, in chunks, each of which becomes a frame."""
 
     __slots__ = ("arrived", "chunks", "end", "frames", "messages", "size", "total")
 

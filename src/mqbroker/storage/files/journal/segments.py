@@ -3,7 +3,7 @@
 A segment gets its final name only when its header and first frames are on the disk, and only after everything in the segment before it
 is: a file with a final name that cannot be read is damage, never the trace of a crash.
 
-Files that are not needed any more become the next segments.  What they held before never counts: checksums cover the salt of their segment.
+Files that are not needed any more become the next segments.  Their former contents never count: checksums cover the salt of their segment.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ zeros does not.  For large writes that is not worth writing everything twice.
 """
 
 _ZEROS = bytes(256 * 1024)
-"""What is written ahead at a time."""
+"""The zeros that are written ahead at a time."""
 
 
 class Segment:
@@ -118,7 +118,7 @@ class Segment:
             self.file.sync()
 
     def finish(self) -> None:
-        """Everything that was written is durable, and nothing more will be."""
+        """All bytes written are durable, and no more will be written."""
         self.make_durable()
         self.close()
 
@@ -210,7 +210,7 @@ class SegmentLog:
         return gone
 
     def write_steps(self, segment: Segment, writes: Sequence[Step], sync: bool) -> list[Step]:
-        """What the disk writer has to do for these writes, all to one segment."""
+        """The steps of the disk writer for these writes, all to one segment."""
         steps: list[Step] = []
         begins = not segment.begun
         if begins:
@@ -227,7 +227,7 @@ class SegmentLog:
         return steps
 
     def remove_steps(self, segments: list[Segment]) -> list[Step]:
-        """Remove files.  What took the place of their content is durable first, even where commits do not wait for that."""
+        """Remove files.  The records that replace their contents are durable first, even where commits do not wait for that."""
         return [self._make_durable, *(partial(self._let_go, segment) for segment in segments)]
 
     def finish(self) -> None:

@@ -1,4 +1,4 @@
-"""What the disk writer does for pages: folders, files, frames."""
+"""The disk writer's work on pages: folders, files, frames."""
 
 from __future__ import annotations
 

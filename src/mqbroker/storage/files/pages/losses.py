@@ -1,6 +1,6 @@
-"""Which messages a damaged folder has lost with its pages: of places that cannot be read, and of pages that no readable record speaks of.
+"""Messages that a damaged folder has lost with its pages: at places that cannot be read, and in pages that no readable record names.
 
-What is named here may be more than what is lost: a page that the journal does not name may never have been confirmed to anybody.
+More messages may be named here than are lost: a page that the journal does not name may never have been confirmed to anybody.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 The journal stays the one commit point.  A batch that pages messages puts them into its group; when the group is closed they become frames
 of page files, and a page record in the group's own frame says how far each page counts.  One write syncs pages before the journal of
-messages.  What lies in a page beyond the last page record is of no meaning, and a page that was found at the start is not written to again.
+messages.  Bytes of a page beyond the last page record have no meaning, and a page that was found at the start is not written to again.
 
 Acknowledgements of paged messages are records of the journal.  A page that nobody needs is recorded as gone; then its file is removed.
 """
@@ -252,12 +252,12 @@ class FilePager:
         return self._disk.idle
 
     def write_steps(self, groups: Iterable[Group], sync: bool) -> list[Step]:
-        """What the disk writer has to do before the journal of messages may name what is in these groups."""
+        """The steps of the disk writer before the journal of messages may name the pages of these groups."""
         writes = [entry for group in groups for entry in (group.pages or {}).items()]
         return self._disk.write_steps(writes, sync)
 
     def written(self, groups: Sequence[Group], held: bool = False) -> None:
-        """These groups are on the disk: their messages can be read as soon as every other condition holds (``held``) for them, too."""
+        """The ``groups`` are on the disk: their messages can be read as soon as every other condition holds (``held``) for them, too."""
         if held:
             self._unreadable -= 1
         elif len(self._store.conditions) > 1 or self._unreadable:
@@ -286,7 +286,7 @@ class FilePager:
                 listener.arrived(queue_id, messages)
         self._check(page)
 
-    # What is done with.
+    # Queues, messages and pages that are done with.
 
     def forget_queue(self, folder: FileFolder, queue_id: int) -> None:
         """The queue is gone: nothing in the folder is kept for it."""
@@ -378,7 +378,7 @@ class FilePager:
         self._dropped.append(number)
 
     def gone_records(self) -> list[bytes]:
-        """What is to be recorded before anything else that the journal says of pages that nobody needs may go."""
+        """Records for pages that nobody needs, to be written before anything else that the journal says of them may go."""
         dropped, self._dropped = self._dropped, []
         return [encode_page_gone(number) for number in dropped]
 
@@ -395,5 +395,5 @@ class FilePager:
             yield from folder.pages.values()
 
     def _damaged(self, error: Exception) -> None:
-        """What is not read is not settled: nothing is lost by ending here."""
+        """End here, which loses nothing: messages that are not read are not settled."""
         self._journal.fail(error)

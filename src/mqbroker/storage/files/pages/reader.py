@@ -50,7 +50,7 @@ class PageFiles:
         self._addresses: dict[bytes, str] = {}
 
     def piece(self, page: Page, offset: int) -> Piece | None:
-        """What begins at ``offset``, which is before the readable end."""
+        """The piece that begins at ``offset``, which is before the readable end; None when it cannot be read."""
         key = (page.number, offset)
         found = self._cache.get(key)
         if found is not None:
@@ -243,7 +243,7 @@ class FilePageReader:
         return bool(number < page.number or (number == page.number and place.index < self.position))
 
     def unread(self) -> Passage:
-        """Everything that can be read and was not; the reader would stand at the end afterwards."""
+        """The messages that can be read and were not; the reader would stand at the end afterwards."""
         ahead = FilePageReader(self._files, self._folder, self._queue_id)
         ahead._stand_at(self)
         ranges: list[tuple[PageQueue, int, int, int, int]] = []

@@ -114,7 +114,7 @@ def _scan(piece: ScannedPiece, data: bytes, index: int) -> int:
 
 
 def is_durable(buffer: bytes, headers: int) -> bool:
-    """What an encoded message says of itself."""
+    """Does an encoded message say of itself that it is durable?"""
     at = headers + 8
     at += 5 + _unpack_u32(buffer, at + 1)[0] if buffer[at] else 1
     at += 17 if buffer[at] == 1 else 1
