@@ -190,7 +190,7 @@ class Broker:
         return Colocation(self.settings, self.clock, files, self._make_runtime, self._defer_to_thread, make_broker, self.accept_in_process)
 
     def _process_voters(self) -> ProcessVoters | None:
-        """Those of a process that may have more than one broker."""
+        """The voters of a process that may have more than one broker; None in any other."""
         if self.configuration.colocated is None:
             return None
         from mqbroker.ha.replication.process_voters import ProcessVoters

@@ -163,7 +163,7 @@ class Colocation:
                 broker.cut_short()
 
     def _request(self, node_id: str, count: int) -> BackupRequest:
-        """What a host is asked that has told ``count``."""
+        """The request to a host that has told ``count``."""
         configuration = self._settings.configuration
         if configuration.shared_store is None:
             return BackupRequest(count, None, None, None, None, node_id)

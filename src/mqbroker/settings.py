@@ -84,7 +84,7 @@ def _make_imq(
 
 
 def _host_names() -> list[str]:
-    """What this machine is called, also with its domain, and its address."""
+    """The name of this machine, also with its domain, and its address."""
     name = socket.gethostname()
     try:
         return [name, socket.getfqdn(name), socket.gethostbyname(name)]

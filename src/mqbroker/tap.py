@@ -140,7 +140,7 @@ class BrokerService(Service):
         raise_limit()
         self.running = 1
         gc.collect()
-        # Who asks for a stop as soon as clients can connect is heard.
+        # A stop that is asked for as soon as clients can connect is heard.
         left_over = [path for path in self._marker_files() if path.exists()]
         with collection_paused():
             try:

@@ -98,7 +98,7 @@ class MessagingOptions:
     management_address: str = "activemq.management"
     management_notification_address: str = "activemq.notifications"
     automatic_settings: Mapping[int, PartialSettings] = field(default_factory=dict)
-    """What holds for addresses that are created because somebody uses them, by routing type."""
+    """The settings of addresses that are created because somebody uses them, by routing type."""
 
 
 class MessagingCore:

@@ -145,7 +145,7 @@ class PageFolder(Protocol):
 
 
 class Pager(Protocol):
-    """Where messages of full addresses wait on the disk.  ``backlog`` are bytes handed over that are not durable yet.
+    """The pages in which messages of full addresses wait on the disk.  ``backlog`` are bytes handed over that are not durable yet.
 
     ``drained`` tells whenever the backlog has become less.
     """
@@ -234,7 +234,7 @@ class RecoveredBranch:
 
 @dataclass(slots=True)
 class Recovered:
-    """Everything that survived.  Messages ascend by id; each has at least one reference.  Branches ascend by id."""
+    """The data that survived.  Messages ascend by id; each has at least one reference.  Branches ascend by id."""
 
     addresses: list[AddressRecord] = field(default_factory=list)
     queues: list[QueueRecord] = field(default_factory=list)
@@ -245,12 +245,12 @@ class Recovered:
     """Settings that management has stored: (kind, key) to a JSON text."""
     inherited: list[Inherited] = field(default_factory=list)
     unreadable: list[str] = field(default_factory=list)
-    """Where records of branches are that cannot be read, for a person; they say nothing of the branches."""
+    """Places of records of branches that cannot be read, for a person; they say nothing of the branches."""
 
 
 @dataclass(slots=True)
 class Inherited:
-    """What another broker had, and this one has now, with all messages in their place.
+    """Data that another broker had, and this one has now, with all messages in their place.
 
     ``found`` has the ids of that broker's queues.  ``assign`` is called once all of them are there: it takes the ids that they have here,
     by the ids that they had there; None = the queue was deleted meanwhile, and goes with all that it had.  From then on the messages of the
@@ -283,7 +283,7 @@ class StoreBatch(Protocol):
         """
 
     def acknowledge_unread(self, reader: PageReader) -> int:
-        """Everything that ``reader`` has still to read is done with, as far as it is durable.  Returns the number of messages."""
+        """The messages that ``reader`` has still to read are done with, as far as they are durable.  Returns their number."""
 
     def acknowledge_until(self, reader: PageReader, key: int) -> tuple[int, bool, list[PagedMessage]]:
         """Acknowledge the next piece of unread messages of ``reader``, up to this key (see :class:`PagedRows`).

@@ -56,7 +56,7 @@ class Candidate(Protocol):
         """Until it is active its acceptors are open for what brokers ask a copy of ``node_id``; ``register`` adds the handlers."""
 
     def take_nobody(self) -> Deferred[Any]:
-        """These acceptors are closed; completes when the ports are free."""
+        """Close the acceptors of :meth:`take_brokers`; completes when the ports are free."""
 
 
 class Activation(Protocol):
@@ -97,7 +97,7 @@ class Activation(Protocol):
         """Does a backup with scale-down, which has just become active, give its messages to another broker?"""
 
     def retire(self) -> None:
-        """There is a broker that takes the messages: the active broker is to stop, as the configuration says it for a backup."""
+        """Another broker takes the messages: the active broker is to stop, as the configuration says it for a backup."""
 
     def leave(self) -> None:
         """The broker begins an orderly stop of its activity."""
@@ -106,7 +106,7 @@ class Activation(Protocol):
         """The stop has tried to give the messages to another broker; ``complete``: that has everything that it takes."""
 
     def let_go(self, done: Callable[[], object]) -> None:
-        """Everything is written: another broker may go on; then ``done`` is called."""
+        """All work is written: another broker may go on; then ``done`` is called."""
 
     def cease(self) -> None:
         """The broker ends its request, or its activity."""
@@ -136,7 +136,7 @@ class ActiveAtOnce:
         """Nobody is told of it."""
 
     def retire(self) -> None:
-        """It is no backup."""
+        """Nothing to do: this broker is no backup."""
 
     def gave_away(self, complete: bool) -> None:
         """Nobody could go on."""

@@ -62,7 +62,7 @@ class EnhancedActivation:
         """Nobody else uses the folder."""
 
     def watch_store(self, store: Callable[[], Store], claim: Claim, failed: Callable[[str], object]) -> Callable[[str], object]:
-        """What to call when the store of the next start fails: one whose data another member has begins anew, instead of ``failed``.
+        """The function to call when the next start's store fails: it begins anew if another member has the data, else calls ``failed``.
 
         ``claim`` is the right of this process to the local folder, whose name tells it from others.
         """
@@ -93,10 +93,10 @@ class EnhancedActivation:
         self.membership.leave()
 
     def retire(self) -> None:
-        """It gives nothing away."""
+        """Nothing to do: a member gives nothing away."""
 
     def gave_away(self, complete: bool) -> None:
-        """It gives nothing away."""
+        """Nothing to do: a member gives nothing away."""
 
     def let_go(self, done: Callable[[], object]) -> None:
         self._active = False

@@ -218,7 +218,7 @@ class Homes:
             self._back_up_and_restore(self._files)
 
     def _back_up_and_restore(self, files: HomeFiles) -> None:
-        """What the command line asks for.  A backup at another broker than the master is only told, as OpenMQ does."""
+        """Restore or back up the record as the command line asks.  A broker that is not the master only logs that it makes no backup."""
         start, backups = files.instance.start, self.shared.backups
         try:
             if start.restore is not None:

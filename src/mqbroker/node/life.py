@@ -277,7 +277,7 @@ class BrokerLife:
             if self._start_waits:
                 self._store.fence(str(error))
             else:
-                # What a broker knows that has waited is lost with its end, as that it was in sync when the active one was lost.
+                # The end of a broker that has waited loses its knowledge, as that it was in sync when the active one was lost.
                 self._tell_listen_problem(str(error))
                 self._listen_timer = self._parts.clock.call_later(LISTEN_SECONDS, self.take_brokers, node_id, register)
         else:

@@ -38,7 +38,7 @@ class LifeMachine(Protocol):
         """Clients and other brokers need not be waited for any more."""
 
     def written(self) -> None:
-        """Everything is written, or the time for writing is over."""
+        """All work is written, or the time for writing is over."""
 
     def fail(self) -> None:
         """The store or a lock is lost: nothing may be acknowledged any more."""

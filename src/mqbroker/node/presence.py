@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Places:
-    """Where other brokers may be, as the cluster connection ``connection`` says: called, it gives their connectors.
+    """The places of other brokers, as the cluster connection ``connection`` says: called, it gives their connectors.
 
     ``etc`` is where the stack files of JGroups are.  ``own`` is how others reach this broker.
     """

@@ -68,7 +68,7 @@ class Pipeline:
         self._waiting.append(statement)
 
     def clear(self) -> None:
-        """What has been put, and has not gone, never goes."""
+        """Drop the statements that were put and not sent."""
         self._waiting.clear()
         self._waiting_bytes = 0
 
@@ -142,7 +142,7 @@ class Pipeline:
                     else:
                         answers.append(found)
         except psycopg.OperationalError as error:
-            # What the server has said before it ended the connection tells more.
+            # The server's last answer before it ended the connection tells more.
             raise (failure or error) from None
 
 

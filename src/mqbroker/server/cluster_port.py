@@ -72,8 +72,8 @@ class ManagedBroadcastGroup(Protocol):
 class ClusterPort(Cluster, Protocol):
     """The cluster connections of this broker; all calls come inside a turn.
 
-    Which topology the peer of a subscription gets follows from ``connection.cluster_connection``, the name that its acceptor gives (None:
-    the default one).
+    The topology that the peer of a subscription gets follows from ``connection.cluster_connection``, the name that its acceptor gives
+    (None: the default one).
     """
 
     @property
@@ -88,7 +88,7 @@ class ClusterPort(Cluster, Protocol):
 
 
 class CopyFigures(NamedTuple):
-    """Where a broker of a replicated pair stands.
+    """The standing of a broker of a replicated pair.
 
     ``sequence`` is that of the last activation that its data know of.  ``in_sync``: the other broker, or this one while it is passive, has
     everything, and may take over.  ``copied`` and ``size`` are bytes: of what is or was copied to the present replica, or what has come

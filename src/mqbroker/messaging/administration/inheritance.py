@@ -1,4 +1,4 @@
-"""Taking over what another broker had: its queues become those of the same name here, and its branches branches of this broker.
+"""Taking over the data of another broker: its queues become those of the same name here, and its branches branches of this broker.
 
 The messages stay in the store, in the pages of their addresses, before everything that is sent from now on (decision 42).
 """
@@ -53,7 +53,7 @@ def restore_inherited(
 
 
 def held_places(recovered: Recovered) -> set[tuple[int, int]]:
-    """What branches have acknowledged: queue id and message id."""
+    """The messages that branches have acknowledged: queue id and message id."""
     return {place for branch in recovered.branches for place in branch.record.acknowledged}
 
 
@@ -86,7 +86,7 @@ def _queue(core: MessagingCore, administration: Administration, record: QueueRec
         text = f"queue {record.name} is on address {existing.definition.address}; it gets the messages of the one on {record.address}, too"
         core.report("AMQ222908", text)
     if not existing.definition.durable:
-        # What it gets now is stored: acknowledgements have to fit that.
+        # The messages that it gets now are stored: acknowledgements have to fit that.
         administration.update_queue(existing, durable=True)
     return existing
 

@@ -55,7 +55,7 @@ class ExpiryReaper(Periodic):
         self._step: Cancellable | None = None
         self._left: Generator[Reference | None, None, None] | None = None
         self._pages: QueuePages | None = None
-        """Whose next piece the scan waits for."""
+        """The pages whose next piece the scan waits for."""
 
     def stop(self) -> None:
         super().stop()

@@ -104,7 +104,7 @@ class Registrar(Protocol):
         """
 
     def ended(self, found: Recovered, core: MessagingCore, kept: Mapping[tuple[str, str], str] | None) -> Ended:
-        """What of ``found``, which another broker had and this one has got, counts no more.
+        """The part of ``found``, which another broker had and this one has got, that counts no more.
 
         ``kept`` are the settings in the own store while this broker starts, None = it serves.
         """

@@ -33,7 +33,7 @@ _BRIDGED = "E_".encode("utf-16-le")
 _SCALED_DOWN = "N_TO".encode("utf-16-le")
 
 KEY_SCALEDOWN_NODE: Final = f"{KEY_ACK_ROUTE_TO}.for"
-"""Which node gave the queues of ``_AMQ_SCALEDOWN_TO`` their ids, 16 bytes: ids of different brokers may be the same."""
+"""The node that gave the queues of ``_AMQ_SCALEDOWN_TO`` their ids, 16 bytes: ids of different brokers may be the same."""
 
 KEY_MOVED_BY: Final = f"{KEY_ACK_ROUTE_TO}.moved"
 """The nodes that have redistributed the message, 16 bytes each, the latest last.  A real Artemis takes properties of such names out."""

@@ -114,7 +114,7 @@ class Branches:
         self._coordinated: list[BranchRecord] = []
         """Stored by an earlier process or another broker: branches at other brokers whose outcome depends on this one."""
         self.unreadable: list[str] = []
-        """Where stored records are that cannot be read, each of a branch here or of one at another broker."""
+        """Places of stored records that cannot be read, each of a branch here or of one at another broker."""
         self._timer: Cancellable | None = None
 
     # --- work
@@ -242,7 +242,7 @@ class Branches:
         return [*(branch.xid for branch in self.prepared()), *(record.xid for record in decided)]
 
     def take_coordinated(self) -> list[BranchRecord]:
-        """What was restored since the last call of branches at other brokers, whose outcome depends on this one."""
+        """The records restored since the last call of branches at other brokers, whose outcome depends on this one."""
         found, self._coordinated = self._coordinated, []
         return found
 

@@ -1,4 +1,4 @@
-"""Taking over the messages of a start.  There may be millions, so ordinary ones are added in runs."""
+"""Taking over the messages of a start.  Ordinary ones, of which a start may have millions, are added in runs."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ class Loader:
         self._system: list[tuple[int, Callable[[Message], Value]]] = []
 
     def property(self, name: str) -> int:
-        """Where the value of this property or identifier will be."""
+        """The place for the value of this property or identifier."""
         slot = self._slots.get(name)
         if slot is None:
             slot = self._slots[name] = self._size
@@ -103,7 +103,7 @@ class Loader:
         return slot
 
     def body(self) -> int:
-        """Where the text of the body will be."""
+        """The place for the text of the body."""
         self._system.append((self._size, _text_body))
         self._size += 1
         return self._size - 1

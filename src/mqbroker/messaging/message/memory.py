@@ -24,7 +24,7 @@ TOLERANCE_MAX = 8 * 1024 * 1024
 
 
 class Backlog(Protocol):
-    """Where messages of full addresses wait on the disk: ``backlog`` are bytes handed over that are not durable yet."""
+    """The pages in which messages of full addresses wait on the disk: ``backlog`` are bytes handed over that are not durable yet."""
 
     backlog: int
 

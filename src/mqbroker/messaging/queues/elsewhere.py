@@ -47,13 +47,13 @@ class Elsewhere(Protocol):
     # Each of these settles the remote ones among the references, and returns the others.
 
     def acknowledge(self, references: Sequence[Reference]) -> Sequence[Reference]:
-        """They are done with."""
+        """The messages are done with."""
 
     def confirm(self, references: Sequence[Reference], context: OperationContext) -> tuple[Sequence[Reference], Confirmation | None]:
         """As :meth:`acknowledge`; ``context`` holds everything that is asked of it later until the homes have stored that."""
 
     def give_back(self, references: Sequence[Reference], *, counted: bool) -> Sequence[Reference]:
-        """They go back to be given to others; with ``counted`` they were consumed in vain."""
+        """The messages go back to be given to others; with ``counted`` they were consumed in vain."""
 
     def expire(self, reference: Reference) -> bool:
         """The message was expired when a consumer got it.  False: it is none of another broker."""
@@ -63,7 +63,7 @@ class Elsewhere(Protocol):
     def prepare(self, work: Work, xid: Xid | None) -> None:
         """Before the commit (``xid`` None) or prepare of ``work``: prepare its branches at the homes.
 
-        Raises Undecided until they have answered.  What a home refuses makes ``work`` rollback-only.
+        Raises Undecided until they have answered.  A refusal by a home makes ``work`` rollback-only.
         """
 
     def remember(self, work: Work, batch: StoreBatch) -> None:

@@ -224,7 +224,7 @@ class QueuePages:
         self.room_again()
 
     def room_again(self) -> None:
-        """There are fewer messages in memory: read on if reading had stopped for want of room."""
+        """Messages in memory have become fewer: read on if reading had stopped for want of room."""
         if self._stalled:
             self._stalled = False
             self._core.turn.mark_queue(self._queue)

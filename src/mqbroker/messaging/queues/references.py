@@ -4,7 +4,7 @@ The list is ten linked lists, one per priority.  A cursor stands on the last ref
 list, the cursor steps back to the one before.
 
 A long queue has references only near its head.  Behind them wait the messages themselves; a reference is made when its turn comes near, or
-when a search reaches it.  There may be millions of messages, and most need no reference before.
+when a search reaches it.  Most messages of millions need no reference before.
 
 This module is longer than others, because the lists and the cursors on them change together.
 """
@@ -90,7 +90,7 @@ class RemoteReference(Reference):
     def __init__(self, message: Message, queue: Queue, delivery_count: int, keeper: object, home_id: int) -> None:
         super().__init__(message, queue, 0, delivery_count)
         self.keeper = keeper
-        """Who tells the home how the message was settled."""
+        """The object that tells the home how the message was settled."""
         self.home_id = home_id
 
 

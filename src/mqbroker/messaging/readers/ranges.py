@@ -99,7 +99,7 @@ def _within(rows: Rows, messages: int, size: int, before: int) -> tuple[Rows, bo
 
 
 def _cut(marks: list[tuple[int, int]], size: int, parts: int) -> list[int]:
-    """Where ``parts`` parts of similar size end."""
+    """The ends of ``parts`` parts of similar size."""
     if not marks:
         return []
     totals = [total for _, total in marks]

@@ -49,7 +49,7 @@ SETTING = "reader"
 """The kind under which the store keeps readers."""
 
 NEWEST = -2
-"""Where a new reader begins: behind the newest message."""
+"""The beginning of a new reader: behind the newest message."""
 
 Failed: TypeAlias = Callable[[MQError], object]
 """Told why a request that was begun cannot be carried out."""

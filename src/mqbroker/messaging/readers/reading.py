@@ -105,7 +105,7 @@ class QueueLog:
         self._places.keep(self, place)
 
     def forget_until(self, position: int) -> None:
-        """Everything up to ``position`` is settled."""
+        """The messages up to ``position`` are settled."""
         self._places.forget(self, position)
 
     # --- reading

@@ -23,7 +23,7 @@ def accepts(queue: Queue, message: Message) -> bool:
 
 
 class Position:
-    """Where the next choice in a group begins; it outlives the groups, which are made anew at every change."""
+    """The beginning of the next choice in a group; it outlives the groups, which are made anew at every change."""
 
     __slots__ = ("value",)
 
@@ -170,7 +170,7 @@ class Rotation:
         self._after = [(place + 1) % count for place in places]
 
     def next(self) -> int:
-        """Whose turn it is, as the index among :attr:`bindings`."""
+        """The binding whose turn it is, as the index among :attr:`bindings`."""
         position, following = self._position, self._following
         number = following[position.value if position.value < len(following) else 0]
         position.value = self._after[number]

@@ -217,7 +217,7 @@ class RoutingTable:
             self.changed()
 
     def remote_connected(self, binding: RemoteBinding) -> None:
-        """There is a link again to where its messages go."""
+        """The link over which the messages of ``binding`` go is up again."""
         if self._remotes.get(binding.cluster_name) is binding:
             self.changed()
             self.connected(binding)

@@ -43,7 +43,7 @@ def without_result(call: Callable[[Any], object]) -> Operation:
 
 
 class Resource:
-    """Something that can be managed."""
+    """A resource that can be managed."""
 
     ATTRIBUTES: ClassVar[Mapping[str, Callable[[Any], Any]]] = {}
     OPERATIONS: ClassVar[Mapping[str, Operation]] = {}

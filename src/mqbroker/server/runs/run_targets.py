@@ -1,4 +1,4 @@
-"""Where the messages of a run go: addresses that were checked for a session before, with the queues that get every message sent there."""
+"""Targets for the messages of a run: addresses checked for a session before, with the queues that get every message sent there."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Turns:
         self._queues = [(each, None) if isinstance(each, Queue) else (each.store_and_forward, _entry(each)) for each in rotation.bindings]
 
     def next(self) -> tuple[Queue, bytes | None]:
-        """Whose turn it is."""
+        """The queue whose turn it is, and the property that its messages get."""
         return self._queues[self._next()]
 
 

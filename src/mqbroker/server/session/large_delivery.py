@@ -41,7 +41,7 @@ class Receiver(Protocol):
 
 
 class BodyDelivery(Protocol):
-    """What a consumer is busy with until a large message has been sent; it is told of the end by ``large_finished``."""
+    """The delivery that keeps a consumer busy until a large message has been sent; ``large_finished`` tells it of the end."""
 
     @property
     def message_id(self) -> int: ...

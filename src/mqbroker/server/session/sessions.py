@@ -141,7 +141,7 @@ class Sessions:
         resume: Callable[[], None],
         go_back: Callable[[], None],
     ) -> None:
-        """Everything received before is durable: go on with the new connection, unless session or connection has ended meanwhile."""
+        """All packets received before are durable: go on with the new connection, unless session or connection has ended meanwhile."""
         if connection.closed:
             go_back()
             return
