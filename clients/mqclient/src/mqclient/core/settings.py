@@ -20,7 +20,7 @@ def _url(name: str, default: Any, *, least: int | None = None) -> Any:
 
 @dataclass(slots=True, kw_only=True)
 class LocatorSettings:
-    """Everything that can be set on a connection, with the Artemis client's defaults.
+    """The settings of a connection, with the Artemis client's defaults.
 
     Each field's URL parameter (``url``) and least value (``least``) are in its metadata; :func:`url_parameter_names` gives the table.  A
     parameter of the Artemis client that is not here is in :data:`WITHOUT_EFFECT`, or belongs to the transport (TLS, sockets) or to JMS.

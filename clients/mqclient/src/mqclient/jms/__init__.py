@@ -8,8 +8,8 @@
         context.create_producer().send("queue://greetings", "Hello")
         print(context.create_consumer("queue://greetings").receive_body(timeout=1000))
 
-What differs from Java is in ``docs/client-guide.md``: names are in snake case, getters and setters are attributes, everything that can be
-closed is a context manager, timeouts are ms with None for "for ever" and 0 for "do not wait".
+The differences from Java are in ``docs/client-guide.md``: names are in snake case, getters and setters are attributes, everything that
+can be closed is a context manager, timeouts are ms with None for "for ever" and 0 for "do not wait".
 """
 
 from mqclient.core.api import FailoverEvent

@@ -164,7 +164,7 @@ class CoreConnection:
         self._outbound.append(data)
 
     def data_to_send(self) -> bytes:
-        """Everything queued since the last call."""
+        """The bytes queued since the last call."""
         outbound = self._outbound
         if not outbound:
             return b""

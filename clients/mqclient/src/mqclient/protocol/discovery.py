@@ -170,7 +170,7 @@ class DiscoveredBroker:
 
 @dataclass(slots=True)
 class _Identity:
-    """Which unique ids a node id was announced with.  An id that comes back after another one belongs to a second broker."""
+    """The unique ids with which a node id was announced.  An id that comes back after another one belongs to a second broker."""
 
     current: str
     former: list[str] = field(default_factory=list)

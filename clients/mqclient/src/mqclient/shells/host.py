@@ -51,7 +51,7 @@ def make_locator(
 
 
 class TcpTarget(NamedTuple):
-    """Where a connector over TCP leads, and how."""
+    """The target of a connector over TCP, and the way to it."""
 
     host: str
     port: int

@@ -37,7 +37,7 @@ class SocketNetwork(HostNetwork):
         return _Listener(self._runtime, found, accepted)
 
     def _beside(self, function: Callable[..., T], *args: object) -> Awaitable[T]:
-        # There is no thread that could wait for the disk: these files are small.
+        # No thread could wait for the disk here: these files are small.
         async def call() -> T:
             return function(*args)
 

@@ -84,7 +84,7 @@ class SegmentHeader:
 
     @property
     def seed(self) -> int:
-        """Where the checksums of this segment's frames begin, before the offset is mixed in."""
+        """The start value for checksums of this segment's frames, before the offset is mixed in."""
         return zlib.crc32(_SEED.pack(self.salt, self.sequence, self.node_id))
 
 

@@ -91,7 +91,7 @@ class LogImage:
         return self.segments[-1].header.node_id if self.segments else None
 
     def last_end(self) -> tuple[str, int]:
-        """Where the journal ends: file and offset."""
+        """The end of the journal: file and offset."""
         return (self.segments[-1].path, self.segments[-1].end) if self.segments else (self._directory, 0)
 
     def complete(self, cut: int | None = None) -> None:

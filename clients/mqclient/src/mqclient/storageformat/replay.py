@@ -201,7 +201,7 @@ class State:
 
 
 def replay(images: Images) -> State:
-    """Everything that the journals of a folder hold."""
+    """The state that the journals of a folder hold."""
     state = State()
     for segment, record in images.bindings.records():
         state.apply(segment.header.sequence, record)

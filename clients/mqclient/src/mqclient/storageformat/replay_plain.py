@@ -35,14 +35,14 @@ class Plain(Protocol):
         """
 
     def take_out(self, message_id: int) -> StoredMessage | None:
-        """There is more to say of this message: it goes, to be one of the others.  None when it is not among the plain ones."""
+        """Take a message out that is plain no more, to be one of the others.  None when it is not among the plain ones."""
 
     def drop_unrouted(self, queue_ids: Container[object]) -> None:
         """Forget messages on other queues than these."""
 
 
 def replay_plain(images: Images, plain: Plain, buffers: bool = True) -> State:
-    """Everything that the journals of a folder hold; messages that are not in ``State.messages`` are in ``plain``.
+    """The state that the journals of a folder hold; messages that are not in ``State.messages`` are in ``plain``.
 
     Without ``buffers`` the messages are recorded without their content.
     """

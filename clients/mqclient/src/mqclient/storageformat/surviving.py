@@ -191,7 +191,7 @@ def image_files(image: LogImage, kind: int) -> list[SegmentFile]:
 
 
 def records_of(files: Files, segment: SegmentFile) -> Iterator[JournalRecord | Loss]:
-    """Everything in one segment file, and the places that cannot be read.  Raises OSError, also when the file is another one by now."""
+    """All records in one segment file, and the places that cannot be read.  Raises OSError, also when the file is another one by now."""
     data = files.read(segment.path)
     try:
         header = decode_segment_header(data)

@@ -47,7 +47,7 @@ def frame(packet_type: int, channel: int, body: bytes) -> bytes:
 
 
 class FrameSink(Protocol):
-    """Where a frame goes on that is too great for memory."""
+    """The receiver of a frame that is too great for memory."""
 
     def append(self, data: bytes) -> None: ...
 
@@ -66,7 +66,7 @@ class WholeFrame:
 
     @property
     def room(self) -> memoryview:
-        """Where the next bytes go."""
+        """The place for the next bytes."""
         return memoryview(self._data)[self._filled :]
 
     def filled(self, size: int) -> None:

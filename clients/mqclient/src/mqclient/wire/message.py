@@ -89,14 +89,14 @@ class HeaderOffsets:
 
 
 def scheduled_time(buffer: bytes, properties: int) -> int:
-    """When an encoded message asks to be delivered (ms since the epoch), 0 = at once; its property block is at ``properties``."""
+    """The delivery time that an encoded message asks for (ms since the epoch), 0 = at once; its property block is at ``properties``."""
     found = find_property(buffer, properties, len(buffer), _SCHEDULED)
     value = None if found is None else decode_value(buffer, *found)
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
 
 
 def body_end(buffer: bytes | memoryview, packet: str = "message") -> int:
-    """Where the body ends, that is where the headers begin."""
+    """The end of the body, where the headers begin."""
     size = len(buffer)
     if size < 4:
         raise MalformedPacketError(packet, "end_of_body", f"{size} bytes are too few")

@@ -183,7 +183,7 @@ class Channel:
     # --- connection ---
 
     def attach(self, transmit: Callable[[bytes], None], paused: bool = False) -> None:
-        """There is a connection; the channel stays locked until :meth:`unlock`.  ``paused``: its peer does not read just now."""
+        """The connection is up; the channel stays locked until :meth:`unlock`.  ``paused``: its peer does not read just now."""
         self._transmit = transmit
         self._paused = paused
 

@@ -75,7 +75,7 @@ class ClusterChannel:
             listener(packet)
 
     def flush_confirmations(self) -> None:
-        """There are none on this channel."""
+        """Nothing to do: this channel has no confirmations."""
 
     def link_paused(self) -> None:
         self._channel.pause()

@@ -35,7 +35,7 @@ class Attempts:
         self._own = own
         self._topology = topology
         self._heard: dict[str, tuple[TransportConfiguration | None, TransportConfiguration | None]] = {}
-        """What the latest connection has announced: primary and backup by node id."""
+        """The announcements over the latest connection: primary and backup by node id."""
         self._backup: TransportConfiguration | None = None
         self._previous: TransportConfiguration | None = None
         self._initial = self.current
@@ -109,7 +109,7 @@ class Attempts:
         self._replacing = self._connected
 
     def succeeded(self, connector: TransportConfiguration) -> None:
-        """There is a connection to ``connector``.
+        """The connection to ``connector`` is up.
 
         Its announcements say which node that is, if they have come; a broker that has taken over the node of this client is that node for
         it, and was known as another one before.

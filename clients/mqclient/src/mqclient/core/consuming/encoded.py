@@ -21,7 +21,7 @@ from mqclient.wire.packets import (
 
 
 class Recipient(Protocol):
-    """Who gets the messages.  Everything comes in the order in which the broker has sent it."""
+    """The receiver of the messages, which come in the order in which the broker has sent them."""
 
     def message_received(self, message: bytes, delivery_count: int, frame_size: int) -> None:
         """A whole encoded message, in the layout of version 129 and later."""
@@ -35,7 +35,7 @@ class Recipient(Protocol):
         """A message that another consumer of the session has got (home links only)."""
 
     def disconnected(self) -> None:
-        """The broker has ended the consumer: what is in delivery to it goes to others."""
+        """The broker has ended the consumer: messages in delivery to it go to others."""
 
 
 class EncodedConsumer:
@@ -55,11 +55,11 @@ class EncodedConsumer:
         self._channel.send_at_once(ForceConsumerDelivery(self.id, 0))
 
     def acknowledge_until(self, message_id: int) -> None:
-        """Everything delivered up to this message is done with."""
+        """All messages delivered up to this one are done with."""
         self._channel.send(Acknowledge(self.id, message_id, False))
 
     def acknowledge(self, message_ids: Sequence[int]) -> None:
-        """These messages are done with."""
+        """The messages are done with."""
         for message_id in message_ids:
             self._channel.send(IndividualAcknowledge(self.id, message_id, False))
 
@@ -72,7 +72,7 @@ class EncodedConsumer:
         self._channel.send(ReturnMessages(self.id, counted, tuple(message_ids)))
 
     async def close(self) -> None:
-        """What is in delivery goes back to the queue.  Raises the error of the connection."""
+        """Close the consumer: messages in delivery go back to the queue.  Raises the error of the connection."""
         try:
             await self._channel.call(ConsumerClose(self.id), NullResponse, bound=True)
         except MQError:

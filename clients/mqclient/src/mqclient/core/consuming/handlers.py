@@ -56,7 +56,7 @@ class HandlerPump:
         self._idle = Waiters(consumer.runtime)
 
     def wake(self) -> None:
-        """There may be messages."""
+        """Messages may have come."""
         if self._running:
             self._again = True
         elif not self._stopped:

@@ -24,7 +24,7 @@ _NO_BODY = RepeatableBody(None)
 
 
 class Held:
-    """What is needed to send a message again.  It is the acknowledgement handler of its own send."""
+    """A message with all that is needed to send it again; also the acknowledgement handler of its own send."""
 
     __slots__ = (
         *("_ledger", "address", "body", "buffer", "duplicate_id", "future", "handler"),
@@ -55,7 +55,7 @@ class Held:
         self.duplicate_id = duplicate_id
         self.handler = handler
         self.future: Any = None
-        """Where the sender waits for the confirmation; None when it does not."""
+        """The future in which the sender waits for the confirmation; None when it does not wait."""
         self.number = 0
         """The place in the order of sends."""
         self.written: float | None = None

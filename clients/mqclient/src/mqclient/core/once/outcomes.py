@@ -118,7 +118,7 @@ class _Claims:
         return self._session.channel
 
     async def _settle(self) -> None:
-        """Whatever was written before is done with, or undone, when this returns."""
+        """Work that was written before is done with, or undone, when this returns."""
         assert self._session is not None
         channel = self._session.channel
         while channel.error is None:

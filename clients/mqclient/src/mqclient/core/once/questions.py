@@ -62,7 +62,7 @@ class Questions(Generic[P]):
         self._patience = patience
 
     async def ask(self, function: Callable[[P], Awaitable[T]]) -> T:
-        """What ``function`` gives, called with a session; it is called again when the connection takes the answer with it.
+        """The answer of ``function``, called with a session, and called again when the answer is lost with the connection.
 
         Raises the refusal of the broker, one that may pass only when it has lasted for the patience, or the session that asks is over.
         """

@@ -162,7 +162,7 @@ class Commits:
             await call.future
         except INTERRUPTED as error:
             self._check_open(f"the commit with the duplicate id {commit_id}", error)
-            # Whatever was written before is done with, or undone, when this is answered.
+            # Work that was written before is done with, or undone, when this is answered.
             await self._roll_back(transaction)
             return call.sent and await self._outcomes.has_happened(commit_id)
         except TransactionRolledBackError:

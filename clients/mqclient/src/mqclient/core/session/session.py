@@ -294,9 +294,8 @@ class Session(EncodedMethods, ListenerMethods, QueueMethods, Closing):
 
         A broker drops messages to an address that does not exist or has no queue, and answers as if they had been stored: sending creates
         nothing.  With ``require_queue`` the broker is asked now, once, whether the address has a queue, or for ``address::queue`` that
-        queue; raises ``AddressDoesNotExistError`` or ``QueueDoesNotExistError``.  There is no later check: queues that are deleted later,
-        filters of queues, and an address whose only way on is a divert are not taken into account.  Raises ``ValueError`` for
-        ``require_queue`` without an address.
+        queue; raises ``AddressDoesNotExistError`` or ``QueueDoesNotExistError``.  Queues that are deleted later, filters of queues, and an
+        address whose only way on is a divert are not taken into account.  Raises ``ValueError`` for ``require_queue`` without an address.
         """
         if require_queue:
             await self._require_queue(address)

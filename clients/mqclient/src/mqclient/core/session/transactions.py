@@ -41,7 +41,7 @@ class HeldSends(Protocol):
     """The sends that are held until their transaction has ended."""
 
     def forget(self) -> None:
-        """They are undone."""
+        """The held sends are undone."""
 
 
 class TransactedSession(Batching, Protocol):

@@ -146,7 +146,7 @@ class Message:
 
     @property
     def redelivered(self) -> bool:
-        """Whether it was delivered before."""
+        """Whether the message was delivered before."""
         return self._delivery_count > 1
 
     @property

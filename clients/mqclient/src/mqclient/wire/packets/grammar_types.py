@@ -15,7 +15,7 @@ from typing import Any
 import construct as cs
 
 Context = Any
-"""What ``construct`` knows while it reads or writes one packet: the fields before this one, and ``_params.version``."""
+"""The knowledge of ``construct`` while it reads or writes one packet: the fields before this one, and ``_params.version``."""
 
 
 class Wire(cs.Subconstruct):  # type: ignore[misc]

@@ -47,7 +47,7 @@ class ConsumerClose(Packet):
 
 @packet(41, "SESS_ACKNOWLEDGE")
 class Acknowledge(Packet):
-    """Everything delivered to the consumer up to and including ``message_id`` is done with."""
+    """All messages delivered to the consumer up to and including ``message_id`` are done with."""
 
     consumer_id: int
     message_id: int

@@ -123,7 +123,7 @@ class ReaderBodyChunk(Packet):
 
 @packet(-109, "READER_SETTLE")
 class ReaderSettle(Packet):
-    """Everything up to ``until`` is done with."""
+    """The messages up to ``until`` are done with."""
 
     queue: SSTR
     reader: SSTR
