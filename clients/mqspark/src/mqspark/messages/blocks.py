@@ -273,7 +273,7 @@ class _Rows:
 
     @cached_property
     def _compressed(self) -> Mask:
-        """Which bodies are compressed: a property says it, whose key occurs in nearly no block."""
+        """The rows with a compressed body: a property says so, whose key occurs in nearly no block."""
         found = np.zeros(self._count, np.bool_)
         if self._source.bytes.tobytes().find(_KEY_COMPRESSED) >= 0:
             tables = self.tables

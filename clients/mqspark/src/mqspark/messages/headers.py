@@ -29,7 +29,7 @@ class Headers:
         self.begins = self._begins()
 
     def _begins(self) -> Ints:
-        """Where the blocks of headers begin, that is where the bodies end."""
+        """The beginnings of the blocks of headers, where the bodies end."""
         starts = np.where(self.bad, 0, self.starts)
         sizes = self.source.i32(starts) - 9
         plain = ~self.large
@@ -67,7 +67,7 @@ class Headers:
 
     @cached_property
     def fixed(self) -> Ints:
-        """Where the byte with the type is; 0 in bad rows, among which are all from here on whose headers are cut off."""
+        """The place of the byte with the type; 0 in bad rows, among which are all from here on whose headers are cut off."""
         at = self._addresses[2]
         self.bad |= at >= self.ends
         at = np.where(self.bad, 0, at)
@@ -114,5 +114,5 @@ class Headers:
 
     @property
     def properties(self) -> Ints:
-        """Where the property tables begin."""
+        """The beginnings of the property tables."""
         return self.fixed + 19

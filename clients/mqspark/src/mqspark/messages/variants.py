@@ -104,7 +104,7 @@ class _Pieces:
         self.bodies = np.full(count, _EMPTY, np.int64)
 
     def add(self, array: pa.Array) -> Ints:
-        """Where the elements of ``array`` are."""
+        """The places of the elements of ``array``."""
         places = self._size + np.arange(len(array))
         self._arrays.append(array)
         self._size += len(array)
