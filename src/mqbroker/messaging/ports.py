@@ -283,7 +283,7 @@ class StoreBatch(Protocol):
         """
 
     def acknowledge_unread(self, reader: PageReader) -> int:
-        """The messages that ``reader`` has still to read are done with, as far as they are durable.  Returns their number."""
+        """The messages that ``reader`` has still to read are done with, as far as they are durable.  Returns the number of messages."""
 
     def acknowledge_until(self, reader: PageReader, key: int) -> tuple[int, bool, list[PagedMessage]]:
         """Acknowledge the next piece of unread messages of ``reader``, up to this key (see :class:`PagedRows`).

@@ -218,7 +218,7 @@ class Homes:
             self._back_up_and_restore(self._files)
 
     def _back_up_and_restore(self, files: HomeFiles) -> None:
-        """Restore or back up the record as the command line asks.  A broker that is not the master only logs that it makes no backup."""
+        """Restore or back up the record as the command line asks.  A backup at a broker other than the master is only told, as OpenMQ."""
         start, backups = files.instance.start, self.shared.backups
         try:
             if start.restore is not None:

@@ -98,7 +98,7 @@ class HomeRegistrar:
         self._agreed: tuple[Change, int] | None = None
         """The last change that was agreed to and not made yet."""
         self._first: list[Callable[[], object]] = []
-        """Functions that deploy the configuration, and wait for :meth:`deploy`."""
+        """Functions to call at :meth:`deploy`: they repeat requests of the configuration, which wait for it."""
         self._deploying = False
 
     def begin(self, recorder: Recorder, names: Names, made: Callable[[QueueDefinition], object]) -> None:

@@ -4,7 +4,7 @@ The list is ten linked lists, one per priority.  A cursor stands on the last ref
 list, the cursor steps back to the one before.
 
 A long queue has references only near its head.  Behind them wait the messages themselves; a reference is made when its turn comes near, or
-when a search reaches it.  Most messages of millions need no reference before.
+when a search reaches it.  Of millions of messages most need no reference before.
 
 This module is longer than others, because the lists and the cursors on them change together.
 """

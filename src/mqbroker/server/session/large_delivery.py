@@ -41,7 +41,7 @@ class Receiver(Protocol):
 
 
 class BodyDelivery(Protocol):
-    """The delivery that keeps a consumer busy until a large message has been sent; ``large_finished`` tells it of the end."""
+    """The delivery that keeps a consumer busy until a large message has been sent; ``large_finished`` tells the consumer."""
 
     @property
     def message_id(self) -> int: ...

@@ -38,7 +38,7 @@ def running(connection: Connection) -> dict[str, int]:
 def others(database: Database, connection: Connection, broker: str, cluster: str | None) -> list[str]:
     """Names of others than ``broker`` ('' = it has no id) and the members of the enhanced ``cluster`` (None = in none) in the database.
 
-    Others have data of brokers, rows of members, change records of other clusters, or leases that last.
+    Counted are data of brokers, members and change records of other clusters, and leases that last.
     """
     clusters: dict[str, str] = dict(connection.rows(table("SELECT broker, cluster FROM {broker}")))
     with_data = {str(name) for (name,) in connection.rows(table("SELECT DISTINCT broker FROM {session}"))}

@@ -79,7 +79,7 @@ class State:
 
 
 def read_sessions(connection: Connection, sessions: Sequence[int], adopted: int) -> list[State]:
-    """The contents of these sessions of one broker.  References with a place up to ``adopted`` that survive no restart go.
+    """The contents of these sessions of one broker.  Rows with a place up to ``adopted`` that survive no restart go.
 
     The messages that a branch has acknowledged may be in another session: its own one is looked through first.
     """
