@@ -218,7 +218,7 @@ class Homes:
             self._back_up_and_restore(self._files)
 
     def _back_up_and_restore(self, files: HomeFiles) -> None:
-        """Restore or back up the record as the command line asks.  A backup at a broker other than the master is only told, as OpenMQ."""
+        """Restore or back up the record as the command line says.  Without being the master it only tells of a backup, as OpenMQ does."""
         start, backups = files.instance.start, self.shared.backups
         try:
             if start.restore is not None:
