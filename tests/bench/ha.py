@@ -204,7 +204,7 @@ class Measurement:
         options = {"primary": manager, "backup": manager}
         try:
             ensemble.start()
-            for turn in range(min(self._rounds, TAKE_OVER_ROUNDS)):
+            for turn in range(self._rounds):
                 for name in NAMES:
                     for row, measure in ((KILL_ZOOKEEPER, take_over), (STOP_ZOOKEEPER, hand_over)):
                         self._with_pair(row, REPLICATION, name, lambda pair, m=measure: m(self._program, pair), turn, options)

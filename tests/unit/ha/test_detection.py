@@ -19,6 +19,7 @@ from mqbroker.config.model.configuration import Configuration
 from mqbroker.config.model.database import DatabaseStoreConfiguration
 from mqbroker.config.model.home_cluster import EnhancedCluster, HomeCluster
 from mqbroker.ha.detection import Delay, Detection, Share, detection, silence
+from mqbroker.ha.proof.rules import LOCK_RETRY_SECONDS
 from mqclient.protocol.connection import ConnectionBroken, CoreConnection
 from mqclient.urls import TransportUri
 
@@ -179,7 +180,9 @@ class SharedStoreTests(SynchronousTestCase):
         replica, primary, _ = result.delays
         again = "built in: the lock manager is asked again"
         self.assertEqual(replica.what, "A replica takes over from a dead primary, with the lock manager")
-        self.assertEqual(shares(replica), {"connection-ttl": 1.5, "check-period, beyond connection-ttl": 0.5, again: 0.375})
+        self.assertEqual(
+            shares(replica), {"connection-ttl": 1.5, "check-period, beyond connection-ttl": 0.5, again: 1.5 * LOCK_RETRY_SECONDS}
+        )
         self.assertEqual(primary.what, "A primary goes on without a dead replica, with the lock manager")
         for seconds, rest in ((6.0, 4.0), (1.0, 0.0)):
             result = detection(configuration, None, Share("session-ms", seconds))

@@ -18,8 +18,8 @@ RETRY_SECONDS = 1.0
 RETRY_SECONDS_MIN = 0.1
 """A pause that is set is at least so long: a broker that finds nobody has its answer at once."""
 
-LOCK_RETRY_SECONDS = 0.25
-"""Between two requests to a lock manager, give or take a half."""
+LOCK_RETRY_SECONDS = 0.1
+"""Between two requests to a lock manager, give or take a half.  Clients wait for this time after the lock of a dead broker has ended."""
 
 ROUND_SECONDS = 2.0
 """How long the answers of one round of the voters are waited for, unless ``quorum-vote-wait`` is set."""
