@@ -149,7 +149,8 @@ class Receiver(Actor):
     async def roll_back(self, session: Session, unit: Unit, entries: list[tuple[ClientMessage, Copy]], last_too: bool = False) -> None:
         """``entries`` are those for which the broker then has to count a delivery."""
         self.ledger.finish(unit, Outcome.NEVER)
-        copies = [copy for message, copy in entries if not self.returned(message)]
+        # While the connection is away, it is not known yet that the broker has them back.
+        copies = [] if session.channel.locked else [copy for message, copy in entries if not self.returned(message)]
         life = self.simulation.broker.starts
         try:
             await self.call(f"roll back{', with the last one' if last_too else ''}", lambda: session.rollback(last_too))

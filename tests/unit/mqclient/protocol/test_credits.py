@@ -17,29 +17,40 @@ class ConsumerCreditTests(SynchronousTestCase):
         balance = credits.initial()
         for size in sizes:
             self.assertGreater(balance, 0)
-            balance += credits.taken(size) - size
+            balance += (credits.taken(size) or 0) - size
             self.assertLessEqual(balance, window)
 
     @given(st.lists(st.integers(2, 2000), max_size=20))
     def test_on_demand_the_balance_ends_at_zero(self, sizes: list[int]) -> None:
         credits, balance = ConsumerCredits(0), 0
         for size in sizes:
-            balance += credits.ask()
-            self.assertEqual((balance, credits.ask()), (1, 0))
+            balance += credits.ask() or 0
+            self.assertEqual((balance, credits.ask()), (1, None))
             credits.arrived()
-            balance += credits.taken(size) - size
+            balance += (credits.taken(size) or 0) - size
             self.assertEqual(balance, 0)
         self.assertFalse(credits.withdraw())
         credits.ask()
         self.assertTrue(credits.withdraw())
 
+    def test_once_a_credit_was_withdrawn_the_balance_is_set_to_zero_unless_another_receive_has_asked(self) -> None:
+        credits = ConsumerCredits(0)
+        credits.ask()
+        credits.withdraw()
+        credits.arrived()
+        self.assertEqual(credits.taken(300), 0)
+        self.assertEqual((credits.ask(), credits.taken(300)), (1, 299))
+        credits.after_recreation()
+        credits.arrived()
+        self.assertEqual(credits.taken(300), 299)
+
     def test_parts_of_a_large_message_on_demand(self) -> None:
         credits = ConsumerCredits(0)
-        self.assertEqual([credits.taken(100, False), credits.taken(50, False), credits.taken(50, True)], [100, 50, 49])
+        self.assertEqual([credits.part_taken(100, False), credits.part_taken(50, False), credits.part_taken(50, True)], [100, 50, 49])
 
     def test_after_a_failure(self) -> None:
         self.assertEqual([ConsumerCredits(window).after_recreation() for window in (-1, 0, 1, 1000)], [-1, 1, 1, 500])
-        self.assertEqual(ConsumerCredits(-1).taken(100), 0)
+        self.assertEqual((ConsumerCredits(-1).taken(100), ConsumerCredits(-1).part_taken(100, True)), (None, None))
 
 
 class ProducerCreditTests(SynchronousTestCase):

@@ -14,58 +14,70 @@ class ConsumerCredits:
     ``window``: -1 unlimited; 0 one message at a time, each asked for; 1 one message is granted at a time by itself; n > 1 bytes of buffer.
     """
 
-    __slots__ = ("_asked", "_returned", "window")
+    __slots__ = ("_asked", "_returned", "_withdrawn", "window")
 
     def __init__(self, window: int) -> None:
         self.window = window
         self._returned = 0
         self._asked = False
+        self._withdrawn = False
+        """Was a credit withdrawn?  A message may have come for it all the same: then the broker's balance is not known."""
 
-    def initial(self) -> int:
-        """Credits to grant to a new consumer; 0: none."""
-        return self.window
+    def initial(self) -> int | None:
+        """Credits to grant to a new consumer; None: none."""
+        return self.window or None
 
     def after_recreation(self) -> int:
         """Credits to grant when the consumer was created anew after a failure."""
         self._returned = 0
         self._asked = self.window == 0
+        self._withdrawn = False
         return UNLIMITED if self.window < 0 else max(self.window >> 1, 1)
 
-    def ask(self) -> int:
-        """A receive begins: credits to grant for it, 0 when none are needed."""
+    def ask(self) -> int | None:
+        """A receive begins: credits to grant for it, None when none are needed."""
         if self.window != 0 or self._asked:
-            return 0
+            return None
         self._asked = True
         return 1
 
     def withdraw(self) -> bool:
         """A receive has ended without a message: must the broker's balance be set to 0?"""
-        asked, self._asked = self._asked, False
-        return self.window == 0 and asked
+        withdrawn = self.window == 0 and self._asked
+        self._asked = False
+        self._withdrawn = self._withdrawn or withdrawn
+        return withdrawn
 
     def arrived(self) -> None:
         """A message has arrived: the requested credits are used up."""
         self._asked = False
 
-    def taken(self, frame_size: int, discount: bool = True) -> int:
-        """A frame was taken out of the buffer: credits to grant now, 0 when they still gather.
+    def taken(self, frame_size: int) -> int | None:
+        """A whole message was taken out of the buffer: credits to grant now, None when they still gather.
 
-        ``discount`` is false for the parts of a large message that do not end it; it matters only with a window of 0, where one
-        byte was granted in advance.
+        0 sets the balance at the broker to zero, where it is not known: bytes given back for a message that came for a withdrawn credit
+        would be left over, and let further messages come unasked.
         """
-        if self.window < 0:
+        if self._withdrawn and not self._asked:
             return 0
+        return self.part_taken(frame_size, True)
+
+    def part_taken(self, frame_size: int, last: bool) -> int | None:
+        """A part of a large message was taken, ``last`` or not: credits to grant now, None when they still gather."""
+        if self.window < 0:
+            return None
         if self.window == 0:
-            return frame_size - 1 if discount else frame_size
+            # One byte was granted in advance.
+            return frame_size - 1 if last else frame_size
         self._returned += frame_size
         if self._returned < max(self.window >> 1, 1):
-            return 0
+            return None
         return self.gathered()
 
-    def gathered(self) -> int:
+    def gathered(self) -> int | None:
         """The gathered credits, to grant now although they are few: messages that are not taken yet hold the rest of the window."""
         returned, self._returned = self._returned, 0
-        return returned
+        return returned or None
 
 
 class ProducerCredits:

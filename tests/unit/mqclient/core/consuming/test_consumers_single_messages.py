@@ -30,6 +30,8 @@ class AccountingBroker(ScriptedBroker):
         super().__init__()
         self.begun = 0
         self._balance = 0
+        self.late = False
+        """Does a message come right behind each marker, before the client can withdraw its credit?"""
         self._packets: deque[Packet] = deque()
         for number, size in enumerate(SIZES, 1):
             if not size:
@@ -42,15 +44,20 @@ class AccountingBroker(ScriptedBroker):
     def handle(self, link: MemoryLink, channel: int, packet: Packet) -> None:
         if isinstance(packet, FlowToken):
             self._balance = self._balance + packet.credits if packet.credits else 0
+        if not self.late:
+            self._deliver(link)
+        if isinstance(packet, ForceConsumerDelivery):
+            self.send(link, channel, marker(packet))
+            self._deliver(link)
+        elif not isinstance(packet, FlowToken):
+            super().handle(link, channel, packet)
+
+    def _deliver(self, link: MemoryLink) -> None:
         while self._balance > 0 and self._packets:
             sent = self._packets.popleft()
             self._balance -= len(frame(sent.TYPE, CHANNEL, encode_packet(sent, self.version)))
             self.begun += not isinstance(sent, SessionReceiveContinuation)
             self.send(link, CHANNEL, sent)
-        if isinstance(packet, ForceConsumerDelivery):
-            self.send(link, channel, marker(packet))
-        elif not isinstance(packet, FlowToken):
-            super().handle(link, channel, packet)
 
 
 class SingleMessageTests(SynchronousTestCase):
@@ -86,3 +93,11 @@ class SingleMessageTests(SynchronousTestCase):
         self.start(browse_only=False)
         self.check(0, read=False)
         self.assertEqual(self.broker.got(FlowToken)[-1].credits, 0)
+
+    def test_a_message_that_comes_while_its_credit_is_withdrawn_leaves_no_credit_behind(self) -> None:
+        self.start(browse_only=False)
+        self.broker.late = True
+        self.assertIsNone(self.world.finish(self.consumer.receive_immediate()))
+        self.broker.late = False
+        self.assertEqual(self.broker.begun, 1)
+        self.check(None, read=True)

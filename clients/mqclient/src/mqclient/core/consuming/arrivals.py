@@ -51,9 +51,7 @@ class Arrivals:
 
     def opened(self) -> None:
         """The broker has the consumer: let messages come."""
-        initial = self.credits.initial()
-        if initial:
-            self._grant(initial)
+        self._grant(self.credits.initial())
 
     def message_received(self, buffer: bytes, delivery_count: int, frame_size: int) -> None:
         found = decode_message(buffer)
@@ -65,7 +63,7 @@ class Arrivals:
         self.credits.arrived()
         if self._browsed is not None and self._browsed.repeats(message.message_id):
             self.forced.passed_over()
-            self.return_credits(frame_size, True)
+            self._grant(self.credits.taken(frame_size))
             self.ask_for_credits()
         else:
             self._consumer.offer(message)
@@ -89,7 +87,7 @@ class Arrivals:
             self._passing_over = True
             self.forced.passed_over()
             message.large.discard()
-            self.return_credits(frame_size, False)
+            self._grant(self.credits.part_taken(frame_size, False))
             return
         consumer.offer(message)
         # A receive that waits for the marker has its answer: there is a message.  The marker comes after the last chunk only, and without a
@@ -100,7 +98,7 @@ class Arrivals:
         message = self._large
         if message is None or message.large is None:
             # The rest of a message that was given up; the broker has counted it.
-            self.return_credits(frame_size, not continues)
+            self._grant(self.credits.part_taken(frame_size, not continues))
             return
         if not continues:
             self._large = None
@@ -119,7 +117,7 @@ class Arrivals:
         if self._browsed is not None:
             self._browsed.shown(message.message_id)
         if message.incarnation == self._consumer.incarnation:
-            self.return_credits(message.frame_size, message.large is None)
+            self._return_credits(message)
 
     def give_out_body(self, message: ClientMessage) -> None:
         """The application has the message: its body may be read until the next one is asked for."""
@@ -133,21 +131,14 @@ class Arrivals:
 
     def ask_for_credits(self) -> None:
         """A message is waited for: without a window, each is asked for."""
-        asked = self.credits.ask()
-        if asked and not self._consumer.closed:
-            self._grant(asked)
-
-    def return_credits(self, frame_size: int, discount: bool) -> None:
-        credits = self.credits.taken(frame_size, discount)
-        if credits and not self._consumer.closed:
-            self._grant(credits)
+        self._grant(self.credits.ask())
 
     def taken_back(self, messages: list[ClientMessage], error: MQError, return_credits: bool) -> None:
         """The broker has taken back delivered messages; ``messages`` are those not taken by the application yet.  ``return_credits``: the
         broker still counts them."""
         for message in messages:
             if return_credits:
-                self.return_credits(message.frame_size, message.large is None)
+                self._return_credits(message)
             if message.large is not None:
                 message.large.discard(error)
         if return_credits and self._body is not None:
@@ -192,15 +183,19 @@ class Arrivals:
         )
 
     def _chunk_returned(self, incarnation: int, frame_size: int, last: bool) -> None:
-        if incarnation == self._consumer.incarnation and not self._consumer.closed:
-            self.return_credits(frame_size, last)
+        if incarnation == self._consumer.incarnation:
+            self._grant(self.credits.part_taken(frame_size, last))
 
     async def _await_chunk(self, wait: Callable[[], Any], what: str) -> None:
         # Messages in the buffer hold credits until they are taken, which will not be before the body has been read.
-        credits = self.credits.gathered() if self._consumer.buffered else 0
-        if credits:
-            self._grant(credits)
+        if self._consumer.buffered:
+            self._grant(self.credits.gathered())
         await self.forced.await_answer(wait, what)
 
-    def _grant(self, credits: int) -> None:
-        self._channel.send_at_once(FlowToken(self._consumer.id, credits))
+    def _return_credits(self, message: ClientMessage) -> None:
+        taken = self.credits.taken(message.frame_size) if message.large is None else self.credits.part_taken(message.frame_size, False)
+        self._grant(taken)
+
+    def _grant(self, credits: int | None) -> None:
+        if credits is not None and not self._consumer.closed:
+            self._channel.send_at_once(FlowToken(self._consumer.id, credits))
