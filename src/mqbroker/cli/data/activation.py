@@ -258,25 +258,15 @@ def _start(record: CopyRecord) -> str:
 
 
 def _leave(folders: DataFolders, node_id: str) -> None:
-    import os
-
-    from mqbroker.cli.data.here import Here
+    from mqbroker.cli.data.here import written_store
     from mqbroker.ha.proof.voters import Voters
-    from mqbroker.process.localfs import LocalFileSystem
     from mqbroker.storage.errors import StorageError
-    from mqbroker.storage.files.filestore import FileStore
 
-    here = Here()
-    failures: list[str] = []
-    store = FileStore(folders.settings(), LocalFileSystem(), here, here, os.urandom, failures.append)
-    try:
-        store.open()
-        recovered = store.load()
-    except (StorageError, OSError) as error:
-        raise CommandError(str(error)) from error
-    Voters(store, store.node_id, recovered.settings).leave(node_id)
-    here.run()
-    store.stop(lambda: None)
-    here.run()
-    if failures:
-        raise CommandError(f"{folders.journal}: {failures[0]}")
+    with written_store(folders) as (store, here):
+        try:
+            store.open()
+            recovered = store.load()
+        except (StorageError, OSError) as error:
+            raise CommandError(str(error)) from error
+        Voters(store, store.node_id, recovered.settings).leave(node_id)
+        here.run()
