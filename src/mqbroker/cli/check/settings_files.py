@@ -9,18 +9,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mqbroker.cli.options import instance_option, together
+from mqbroker.cli.options import FILE, FOLDER, instance_option, together
 from mqbroker.cli.status import BadUsage
 
 if TYPE_CHECKING:
     from mqbroker.config.instance.broker_settings import BrokerSettings
 
 settings_options = together(
-    click.argument("file", required=False, type=click.Path(path_type=Path, dir_okay=False)),
+    click.argument("file", required=False, type=FILE),
     instance_option,
-    click.option(
-        "--data", type=click.Path(path_type=Path, file_okay=False), default=".", help="Folder that relative paths in FILE start from."
-    ),
+    click.option("--data", type=FOLDER, default=".", help="Folder that relative paths in FILE start from."),
     click.option(
         "--properties", "property_files", multiple=True, type=click.Path(dir_okay=False), help="Properties file that overrides FILE."
     ),
