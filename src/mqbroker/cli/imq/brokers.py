@@ -9,11 +9,8 @@ from typing import Any
 import click
 
 from mqbroker.cli.imq.tables import nested, properties, table
-from mqbroker.cli.imq.target import ON_BROKER, UPDATE, Target, Verb, attributes_option, listed, parse_attributes, target_options
+from mqbroker.cli.imq.target import ON_BROKER, Target, attributes_option, listed, parse_attributes, target_options
 from mqbroker.cli.status import CommandError
-
-_QUIESCE = Verb("Quiescing", "quiesce", "quiesced")
-_UNQUIESCE = Verb("Unquiescing", "unquiesce", "unquiesced")
 
 
 @click.command(epilog="Example: mqbroker imq list bkr -b localhost:7676 -u admin -passfile passfile")
@@ -113,7 +110,7 @@ def update_broker(target: Target, attributes: tuple[str, ...]) -> None:
     """Change properties in the file of the instance; they count from the next start on, imq.cluster.url from the next reload on."""
     values = parse_attributes(attributes, needed=True)
     target.open("Updating the following broker attributes:", listed(values), ON_BROKER)
-    target.change(UPDATE, "broker", "updateBroker", json.dumps(values))
+    target.change("update", "broker", "updateBroker", json.dumps(values))
 
 
 @click.command(epilog="Example: mqbroker imq quiesce bkr -b b1:7676")
@@ -121,7 +118,7 @@ def update_broker(target: Target, attributes: tuple[str, ...]) -> None:
 def quiesce(target: Target) -> None:
     """Let a broker take no new clients; those that are connected go on, and so do links."""
     target.open("Quiescing the broker where:")
-    target.change(_QUIESCE, "broker", "quiesce")
+    target.change("quiesce", "broker", "quiesce")
 
 
 @click.command(epilog="Example: mqbroker imq unquiesce bkr -b b1:7676")
@@ -129,7 +126,7 @@ def quiesce(target: Target) -> None:
 def unquiesce(target: Target) -> None:
     """Let a broker take new clients again."""
     target.open("Unquiescing the broker where:")
-    target.change(_UNQUIESCE, "broker", "unquiesce")
+    target.change("unquiesce", "broker", "unquiesce")
 
 
 @click.command(epilog="Example: mqbroker imq shutdown bkr -b b1:7676 -time 60")

@@ -8,18 +8,7 @@ from typing import Any
 import click
 
 from mqbroker.cli.imq.tables import nested, properties, table
-from mqbroker.cli.imq.target import (
-    DESTROY,
-    ON_BROKER,
-    PURGE,
-    UPDATE,
-    Target,
-    Verb,
-    attributes_option,
-    listed,
-    parse_attributes,
-    target_options,
-)
+from mqbroker.cli.imq.target import ON_BROKER, Target, attributes_option, doing, listed, parse_attributes, target_options
 from mqbroker.cli.options import together
 from mqbroker.cli.status import CommandError
 from mqbroker.config.imq.destinations import BY_NAME, UNLIMITED_BY_ZERO
@@ -71,30 +60,25 @@ def list_destinations(target: Target, kind: str | None, temporary: bool) -> None
 
 def _rows(rows: list[dict[str, Any]], kind: str | None) -> str:
     counts = ("Count", "Remote", "UnAck", "InDelay", "Avg Size")
-
-    def counted(row: dict[str, Any]) -> tuple[Any, ...]:
-        return row["msgs"], row["remote"], row["unAck"], row["inDelay"], row["avgSize"]
-
-    def named(row: dict[str, Any]) -> tuple[Any, ...]:
-        return row["name"], row["type"], row["state"]
-
-    first = (("Name", 1), ("Type", 1), ("State", 1))
     if kind == "q":
-        return table(
-            ("", "", "", "", "Active", "Backup", *counts),
-            [(*named(row), row["producers"], row["consumers"], 0, *counted(row)) for row in rows],
-            (*first, ("Producers", 1), ("Consumers", 2), ("Msgs", 5)),
-            gap=2,
-            centred=True,
-        )
-    wild = {"Queue": "-"}
+        kinds: tuple[str, ...] = ("", "Active", "Backup")
+        over = (("Producers", 1), ("Consumers", 2))
+    else:
+        kinds = ("Total", "Wildcard", "Total", "Wildcard")
+        over = (("Producers", 2), ("Consumers", 2))
+
+    def cells(row: dict[str, Any]) -> tuple[Any, ...]:
+        named = row["name"], row["type"], row["state"]
+        counted = row["msgs"], row["remote"], row["unAck"], row["inDelay"], row["avgSize"]
+        if kind == "q":
+            return *named, row["producers"], row["consumers"], 0, *counted
+        wild = "-" if row["type"].startswith("Queue") else 0
+        return *named, row["producers"], wild, row["consumers"], wild, *counted
+
     return table(
-        ("", "", "", "Total", "Wildcard", "Total", "Wildcard", *counts),
-        [
-            (*named(row), row["producers"], wild.get(row["type"][:5], 0), row["consumers"], wild.get(row["type"][:5], 0), *counted(row))
-            for row in rows
-        ],
-        (*first, ("Producers", 2), ("Consumers", 2), ("Msgs", 5)),
+        ("", "", "", *kinds, *counts),
+        map(cells, rows),
+        (("Name", 1), ("Type", 1), ("State", 1), *over, ("Msgs", 5)),
         gap=2,
         centred=True,
     )
@@ -137,7 +121,7 @@ def update_destination(target: Target, kind: str | None, name: str | None, attri
     values = _limits(parse_attributes(attributes, needed=True))
     opening = f"Updating the {TYPES[which]} destination that has the name:"
     target.open(opening, label, "with the following updated attributes:", listed(values), ON_BROKER)
-    target.change(UPDATE, "destination", "updateDestination", which, label, json.dumps(values))
+    target.change("update", "destination", "updateDestination", which, label, json.dumps(values))
 
 
 @click.command(epilog="Example: mqbroker imq destroy dst -t q -n orders -f")
@@ -145,7 +129,7 @@ def update_destination(target: Target, kind: str | None, name: str | None, attri
 @target_options
 def destroy_destination(target: Target, kind: str | None, name: str | None) -> None:
     """Destroy a destination with its messages on all brokers; its consumers are closed."""
-    _change(target, DESTROY, "destroyDestination", kind, name)
+    _change(target, "destroy", "destroyDestination", kind, name)
 
 
 @click.command(epilog="Example: mqbroker imq purge dst -t q -n orders -f")
@@ -153,10 +137,10 @@ def destroy_destination(target: Target, kind: str | None, name: str | None) -> N
 @target_options
 def purge_destination(target: Target, kind: str | None, name: str | None) -> None:
     """Remove all messages that this broker keeps of a destination."""
-    _change(target, PURGE, "purgeDestination", kind, name)
+    _change(target, "purge", "purgeDestination", kind, name)
 
 
-def _change(target: Target, verb: Verb, operation: str, kind: str | None, name: str | None) -> None:
+def _change(target: Target, verb: str, operation: str, kind: str | None, name: str | None) -> None:
     which, label = _checked(kind, name)
-    target.open(f"{verb.doing} the destination where:", _which(which, label), ON_BROKER)
+    target.open(f"{doing(verb)} the destination where:", _which(which, label), ON_BROKER)
     target.change(verb, "destination", operation, which, label)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Concatenate, Final, NamedTuple, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar
 
 import click
 
@@ -49,19 +49,6 @@ _OPTIONS = together(
 )
 
 attributes_option = click.option("-o", "attributes", multiple=True, metavar="NAME=VALUE", help="An attribute; may be there several times.")
-
-
-class Verb(NamedTuple):
-    """What a command does, in the three forms in which ``imqcmd`` tells it."""
-
-    doing: str
-    do: str
-    done: str
-
-
-DESTROY: Final = Verb("Destroying", "destroy", "destroyed")
-PURGE: Final = Verb("Purging", "purge", "purged")
-UPDATE: Final = Verb("Updating", "update", "updated")
 
 
 @dataclass(slots=True)
@@ -164,11 +151,12 @@ class Target:
         with self.failing(failed), self.connected() as broker:
             return self.ask(broker, operation, *parameters)
 
-    def change(self, verb: Verb, what: str, operation: str, *parameters: object) -> None:
-        """Carry out one operation that changes ``what``, such as "broker", unless the answer to the question is no."""
-        if self.confirmed(f"Are you sure you want to {verb.do} this {what}?", f"The {what} was not {verb.done}."):
-            self.run(f"{verb.doing} the {what} failed.", operation, *parameters)
-            self.tell(f"Successfully {verb.done} the {what}.")
+    def change(self, verb: str, what: str, operation: str, *parameters: object) -> None:
+        """Carry out an operation that does ``verb`` to ``what`` ("purge", "destination"), unless the answer to the question is no."""
+        done = f"{verb.removesuffix('e')}ed"
+        if self.confirmed(f"Are you sure you want to {verb} this {what}?", f"The {what} was not {done}."):
+            self.run(f"{doing(verb)} the {what} failed.", operation, *parameters)
+            self.tell(f"Successfully {done} the {what}.")
 
     def wait(self, *, there: bool, failed: str) -> None:
         """Return when something listens at the broker's place, or nothing does.  Fails after :data:`WAIT_SECONDS`."""
@@ -212,6 +200,11 @@ def _plain(text: str) -> str:
 def target_options(command: Callable[Concatenate[Target, P], R]) -> Callable[..., R]:
     """``-b``, ``-u`` and the others; the command gets them as its first argument."""
     return _OPTIONS(gathered(command, Target, (field.name for field in fields(Target))))
+
+
+def doing(verb: str) -> str:
+    """``Purging`` for ``purge``."""
+    return f"{verb.removesuffix('e')}ing".capitalize()
 
 
 def parse_attributes(words: tuple[str, ...], needed: bool = False) -> dict[str, str]:
