@@ -17,11 +17,9 @@ from mqbroker.cli.options import together
 from mqbroker.cli.status import CommandError
 
 if TYPE_CHECKING:
-    from threading import Thread
-
     from mqbroker.cli.demo.brokers import Brokers, Node
     from mqbroker.cli.demo.screen import Screen
-    from mqbroker.cli.demo.traffic import Consumer, Ledger, Worker
+    from mqbroker.cli.demo.traffic import Consumer, Ending, Ledger, Worker
 
 B = TypeVar("B", bound="Brokers")
 
@@ -128,18 +126,18 @@ def _await_traffic(screen: Screen[Any]) -> None:
 
 
 @contextmanager
-def at_work(watchers: Sequence[Any], workers: Sequence[Worker]) -> Iterator[None]:
+def at_work(watchers: Sequence[Ending], workers: Sequence[Worker]) -> Iterator[None]:
     """All threads run, and have ended afterwards."""
     # What clients warn of is what the demonstration shows, and would be written across the picture.
     logging.getLogger("mqclient").setLevel(logging.ERROR)
-    threads: list[Thread] = [*watchers, *workers]
+    threads = [*watchers, *workers]
     for thread in threads:
         thread.start()
     try:
         yield
     finally:
-        for each in (*watchers, *workers):
-            each.end()
+        for thread in threads:
+            thread.end()
         for thread in threads:
             thread.join(5.0)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from mqbroker.cli.cluster.nodes import Link
 from mqbroker.cli.demo.brokers import QUEUE, Node
-from mqbroker.cli.demo.traffic import Consumer, Ledger, Producer, Worker
+from mqbroker.cli.demo.traffic import Consumer, Ending, Ledger, Producer, Worker
 from mqbroker.cli.management import Management, json_object
 from mqbroker.cli.status import CommandError
 
@@ -41,19 +40,15 @@ def cluster_figures(broker: Management) -> Figures:
     return Figures(str(broker.attribute("broker", "NodeID")), waiting, consumers, moved, [Link("demo", values) for values in links])
 
 
-class Watcher(threading.Thread, Generic[F]):
+class Watcher(Ending, Generic[F]):
     """Asks one broker for its figures as long as it is there; ``figures`` is None while it is not, ``last`` what was known last."""
 
     def __init__(self, node: Node, ask: Callable[[Management], F]) -> None:
-        super().__init__(name=f"watch {node.name}", daemon=True)
+        super().__init__(f"watch {node.name}")
         self.node = node
         self.figures: F | None = None
         self.last: F | None = None
         self._ask = ask
-        self._ending = threading.Event()
-
-    def end(self) -> None:
-        self._ending.set()
 
     def run(self) -> None:
         from mqclient.jms import ConnectionFactory, JMSException
