@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import functools
 import os
+import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
 import click
+
+from mqbroker.cli.status import BadUsage, CommandError
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -112,6 +115,17 @@ def without_effect(*names: str, values: tuple[str, ...] = ()) -> Callable[[Calla
     return together(*flags, *(click.option(name, hidden=True, expose_value=False) for name in values))
 
 
+def named_values(words: Iterable[str], refused: Callable[[str], CommandError]) -> dict[str, str]:
+    """``NAME=VALUE`` as values by name.  Raises what ``refused`` makes of another word."""
+    found: dict[str, str] = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not equals or not name:
+            raise refused(word)
+        found[name] = value
+    return found
+
+
 JDBC_NAMES: Final = (
     "--jdbc-bindings-table-name",
     "--jdbc-driver-class-name",
@@ -130,10 +144,6 @@ def ask(text: str, option: str, connection: ConnectionOptions, *, hide: bool = F
 
     Raises :class:`mqbroker.cli.status.BadUsage` with ``--silent``, and without a terminal.
     """
-    import sys
-
-    from mqbroker.cli.status import BadUsage
-
     if connection.silent or not sys.stdin.isatty():
         raise BadUsage(f"{option} is needed: {text}")
     return str(click.prompt(f"{option}: {text}", hide_input=hide))

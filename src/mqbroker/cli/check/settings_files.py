@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mqbroker.cli.options import FILE, FOLDER, instance_option, together
+from mqbroker.cli.options import FILE, FOLDER, instance_option, named_values, together
 from mqbroker.cli.status import BadUsage
 
 if TYPE_CHECKING:
@@ -48,18 +48,8 @@ class SettingsFiles:
         """Raises :class:`mqbroker.config.problems.ConfigurationError`."""
         from mqbroker.settings import settings_from_file, settings_from_instance
 
-        given = _definitions(self.definitions)
+        given = named_values(self.definitions, lambda word: BadUsage(f"-D {word}: expected NAME=VALUE"))
         if self.file is not None:
             return settings_from_file(self.file, self.data, self.property_files, os.environ | given)
         assert self.instance is not None
         return settings_from_instance(self.instance.absolute(), self.property_files, os.environ, given)
-
-
-def _definitions(texts: tuple[str, ...]) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for text in texts:
-        name, separator, value = text.partition("=")
-        if not separator or not name:
-            raise BadUsage(f"-D {text}: expected NAME=VALUE")
-        found[name] = value
-    return found

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar
 import click
 
 from mqbroker.cli.imq.tables import properties, table
-from mqbroker.cli.options import JSON, PATH, ConnectionOptions, gathered, together, without_effect
+from mqbroker.cli.options import JSON, PATH, ConnectionOptions, gathered, named_values, together, without_effect
 from mqbroker.cli.status import CommandError, NoConnection
 from mqbroker.config.imq.places import Place, parse_place
 from mqbroker.config.properties.properties import PropertiesError, parse_properties
@@ -209,12 +209,7 @@ def doing(verb: str) -> str:
 
 def parse_attributes(words: tuple[str, ...], needed: bool = False) -> dict[str, str]:
     """The attributes of ``-o``.  Raises CommandError for a word without ``=``, and without any where they are ``needed``."""
-    found: dict[str, str] = {}
-    for word in words:
-        name, equals, value = word.partition("=")
-        if not equals or not name:
-            raise CommandError(f"Error: the attribute '{word}' is not valid: expected name=value")
-        found[name] = value
+    found = named_values(words, lambda word: CommandError(f"Error: the attribute '{word}' is not valid: expected name=value"))
     if needed and not found:
         raise CommandError("Error: the attributes to update need to be specified with the -o option.")
     return found
