@@ -66,7 +66,11 @@ def read_messages(file: Path) -> Iterator[Callable[[Session], Message]]:
         with file.open("rb") as stream:
             for node in read_nodes(stream, "messages", ("message",)):
                 message = _message(node)
-                yield lambda _, message=message: message
+
+                def make(session: Session, message: Message = message) -> Message:
+                    return message
+
+                yield make
     except (OSError, XmlFormatError) as error:
         raise CommandError(f"--data {file}: {error}") from error
 

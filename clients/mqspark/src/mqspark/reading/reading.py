@@ -37,11 +37,6 @@ class RangePartition(InputPartition):
     """Just these messages."""
 
 
-@dataclass
-class NothingPartition(InputPartition):
-    """Spark wants at least one partition."""
-
-
 def converter_for(options: Options, schema: StructType, queue: str = "", node_id: str = "", broker: Broker | None = None) -> BlockConverter:
     """Raises SchemaError when the schema does not fit the options; without ``broker`` it is made for that only."""
 
