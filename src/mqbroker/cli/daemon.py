@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+
+def become_broker(arguments: Sequence[str]) -> NoReturn:
+    """Turn this process into the broker: the starting program keeps the process id, and no memory of the command line is left."""
+    sys.stdout.flush()
+    os.execv(sys.executable, [sys.executable, "-m", "mqbroker.cli.daemon", *arguments])
 
 
 def main() -> None:

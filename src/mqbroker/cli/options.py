@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
 import click
 
+from mqbroker.cli.status import BadUsage, CommandError
+
 P = ParamSpec("P")
 R = TypeVar("R")
+D = TypeVar("D")
 
 DEFAULT_URL: Final = "tcp://localhost:61616"
 
@@ -39,9 +43,13 @@ def instance_from_environment() -> Path | None:
     return Path(folder) if folder else None
 
 
+PATH: Final = click.Path(path_type=Path)
+FILE: Final = click.Path(path_type=Path, dir_okay=False)
+FOLDER: Final = click.Path(path_type=Path, file_okay=False)
+
 instance_option = click.option(
     "--instance",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=FOLDER,
     default=instance_from_environment,
     help="The instance folder. Default: the instance whose start script runs this command.",
 )
@@ -85,16 +93,20 @@ _CONNECTION = together(
 )
 
 
-def connection_options(command: Callable[Concatenate[ConnectionOptions, P], R]) -> Callable[..., R]:
-    """``--url``, ``--user`` and the others; the command gets them as its first argument."""
-    names = {field.name for field in fields(ConnectionOptions)} - {"quiet"}
+def gathered(command: Callable[Concatenate[D, P], R], kind: Callable[..., D], names: Iterable[str]) -> Callable[..., R]:
+    """The command with options of these names in place of its first argument, the ``kind`` that is made of them."""
+    names = tuple(names)
 
     @functools.wraps(command)
     def wrapper(*args: Any, **values: Any) -> R:
-        options = ConnectionOptions(**{name: values.pop(name) for name in names})
-        return command(options, *args, **values)
+        return command(kind(**{name: values.pop(name) for name in names}), *args, **values)
 
-    return _CONNECTION(wrapper)
+    return wrapper
+
+
+def connection_options(command: Callable[Concatenate[ConnectionOptions, P], R]) -> Callable[..., R]:
+    """``--url``, ``--user`` and the others; the command gets them as its first argument."""
+    return _CONNECTION(gathered(command, ConnectionOptions, {field.name for field in fields(ConnectionOptions)} - {"quiet"}))
 
 
 def without_effect(*names: str, values: tuple[str, ...] = ()) -> Callable[[Callable[..., R]], Callable[..., R]]:
@@ -102,6 +114,27 @@ def without_effect(*names: str, values: tuple[str, ...] = ()) -> Callable[[Calla
     flags = [click.option(name, is_flag=True, hidden=True, expose_value=False) for name in names]
     return together(*flags, *(click.option(name, hidden=True, expose_value=False) for name in values))
 
+
+def named_values(words: Iterable[str], refused: Callable[[str], CommandError]) -> dict[str, str]:
+    """``NAME=VALUE`` as values by name.  Raises what ``refused`` makes of another word."""
+    found: dict[str, str] = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not equals or not name:
+            raise refused(word)
+        found[name] = value
+    return found
+
+
+JDBC_NAMES: Final = (
+    "--jdbc-bindings-table-name",
+    "--jdbc-driver-class-name",
+    "--jdbc-large-message-table-name",
+    "--jdbc-message-table-name",
+    "--jdbc-node-manager-table-name",
+    "--jdbc-page-store-table-name",
+)
+"""Options of the ``artemis`` command about a database that change nothing here."""
 
 JSON = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON, useful for scripts.")
 
@@ -111,10 +144,6 @@ def ask(text: str, option: str, connection: ConnectionOptions, *, hide: bool = F
 
     Raises :class:`mqbroker.cli.status.BadUsage` with ``--silent``, and without a terminal.
     """
-    import sys
-
-    from mqbroker.cli.status import BadUsage
-
     if connection.silent or not sys.stdin.isatty():
         raise BadUsage(f"{option} is needed: {text}")
     return str(click.prompt(f"{option}: {text}", hide_input=hide))

@@ -22,15 +22,20 @@ _LOCK_PAUSE_SECONDS = 0.005
 """Between two attempts to lock a file that others hold for a moment only."""
 
 
+def _opened(path: str) -> int:
+    """The descriptor of a file, which is made where there is none."""
+    try:
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        raise located(error, path) from error
+
+
 class LocalFile:
     """See :class:`mqbroker.storage.disk.filesystem.File`."""
 
     def __init__(self, path: str) -> None:
         self._path = path
-        try:
-            self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        except OSError as error:
-            raise located(error, path) from error
+        self._descriptor = _opened(path)
 
     def write(self, offset: int, data: bytes | bytearray | memoryview) -> None:
         try:
@@ -174,10 +179,7 @@ class LocalFileSystem:
             os.close(descriptor)
 
     def lock(self, path: str, patience: float = 0.0) -> LocalLock | None:
-        try:
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        except OSError as error:
-            raise located(error, path) from error
+        descriptor = _opened(path)
         end = time.monotonic() + patience
         while not _locked(descriptor):
             if time.monotonic() >= end:

@@ -27,15 +27,11 @@ _OF_ITSELF = re.compile(
 """Lines of Twisted and twistd for which the broker has better ones, such as AMQ221020 and AMQ221002."""
 
 
-class _ChosenLog(UnixAppLogger):
+def _chosen_log(twistd_options: Mapping[str, Any]) -> ILogObserver:
     """The log of twistd's own options: standard output, a file that SIGUSR1 rotates, or syslog."""
-
-    def __init__(self, twistd_options: Mapping[str, Any]) -> None:
-        super().__init__(twistd_options)  # type: ignore[no-untyped-call]
-
-    def observer(self) -> ILogObserver:
-        chosen = self._getLogObserver()  # type: ignore[no-untyped-call]
-        return chosen if ILogObserver.providedBy(chosen) else LegacyLogObserverWrapper(chosen)
+    logger: Any = UnixAppLogger(twistd_options)  # type: ignore[no-untyped-call]
+    chosen = logger._getLogObserver()
+    return chosen if ILogObserver.providedBy(chosen) else LegacyLogObserverWrapper(chosen)
 
 
 @implementer(ILogFilterPredicate)
@@ -55,4 +51,4 @@ def quieten(application: Any, twistd_options: Mapping[str, Any]) -> None:
     if twistd_options.get("logger") or application.getComponent(ILogObserver, None) is not None:
         return
     predicates = [_WithoutTwisted(), LogLevelFilterPredicate(defaultLogLevel=LogLevel.info)]
-    application.setComponent(ILogObserver, FilteringLogObserver(_ChosenLog(twistd_options).observer(), predicates))
+    application.setComponent(ILogObserver, FilteringLogObserver(_chosen_log(twistd_options), predicates))

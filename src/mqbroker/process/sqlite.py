@@ -50,16 +50,13 @@ class SqliteConnection:
         self._name = name
 
     def begin(self) -> None:
-        with _errors(self._name):
-            self._connection.execute("BEGIN IMMEDIATE")
+        self.run("BEGIN IMMEDIATE")
 
     def begin_reading(self) -> None:
-        with _errors(self._name):
-            self._connection.execute("BEGIN")
+        self.run("BEGIN")
 
     def commit(self) -> None:
-        with _errors(self._name):
-            self._connection.execute("COMMIT")
+        self.run("COMMIT")
 
     def rollback(self) -> None:
         try:

@@ -136,9 +136,6 @@ class SettlingListener(StreamingQueryListener):
             if isinstance(end, dict) and isinstance(report, dict) and end.get("reader") and end["reader"] == report.get("reader"):
                 self._tasks.put((Offset.parse(end), report.get("epochs", {})))
 
-    def onQueryIdle(self, event: Any) -> None:
-        pass
-
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
         pass
 

@@ -9,18 +9,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mqbroker.cli.options import instance_option, together
+from mqbroker.cli.options import FILE, FOLDER, instance_option, named_values, together
 from mqbroker.cli.status import BadUsage
 
 if TYPE_CHECKING:
     from mqbroker.config.instance.broker_settings import BrokerSettings
 
 settings_options = together(
-    click.argument("file", required=False, type=click.Path(path_type=Path, dir_okay=False)),
+    click.argument("file", required=False, type=FILE),
     instance_option,
-    click.option(
-        "--data", type=click.Path(path_type=Path, file_okay=False), default=".", help="Folder that relative paths in FILE start from."
-    ),
+    click.option("--data", type=FOLDER, default=".", help="Folder that relative paths in FILE start from."),
     click.option(
         "--properties", "property_files", multiple=True, type=click.Path(dir_okay=False), help="Properties file that overrides FILE."
     ),
@@ -50,18 +48,8 @@ class SettingsFiles:
         """Raises :class:`mqbroker.config.problems.ConfigurationError`."""
         from mqbroker.settings import settings_from_file, settings_from_instance
 
-        given = _definitions(self.definitions)
+        given = named_values(self.definitions, lambda word: BadUsage(f"-D {word}: expected NAME=VALUE"))
         if self.file is not None:
             return settings_from_file(self.file, self.data, self.property_files, os.environ | given)
         assert self.instance is not None
         return settings_from_instance(self.instance.absolute(), self.property_files, os.environ, given)
-
-
-def _definitions(texts: tuple[str, ...]) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for text in texts:
-        name, separator, value = text.partition("=")
-        if not separator or not name:
-            raise BadUsage(f"-D {text}: expected NAME=VALUE")
-        found[name] = value
-    return found

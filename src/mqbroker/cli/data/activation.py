@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from mqbroker.cli.data.journal_folder import DataFolders
+    from mqbroker.config.model.cluster import ReplicationConfiguration
     from mqbroker.ha.proof.copy_record import CopyRecord
 
 
@@ -36,15 +37,11 @@ def list_record(as_json: bool, only_local: bool, only_remote: bool, node_id: UUI
 
     With a lock manager in the broker.xml also the activation sequence that it has. --remote works while brokers run, too.
     """
-    from mqbroker.cli.data.coordinated import NO_MANAGER, connected, lock_policy, node_name
+    from mqbroker.cli.data.coordinated import connected, node_name
 
-    _check_sides(only_local, only_remote)
     if node_id is not None and not only_remote:
         raise BadUsage("--node-id needs --remote")
-    folders = chosen_folders(options)
-    policy = None if only_local else lock_policy(options)
-    if only_remote and policy is None:
-        raise BadUsage(NO_MANAGER)
+    folders, policy = _sides(only_local, only_remote, options)
     record = None if only_remote else _shown(folders, ignore_lock)
     number: tuple[str, int] | None = None
     if policy is not None:
@@ -52,7 +49,8 @@ def list_record(as_json: bool, only_local: bool, only_remote: bool, node_id: UUI
         with connected(policy) as manager:
             number = name, manager.number(name)
     if as_json:
-        print_json({**({} if record is None else _json(*record)), **({} if number is None else _number_json(*number))})
+        known = {} if number is None else {"nodeID": number[0], "coordinatedSequence": number[1]}
+        print_json({**({} if record is None else _json(*record)), **known})
         return
     lines = [] if record is None else _lines(*record)
     if number is not None:
@@ -61,9 +59,17 @@ def list_record(as_json: bool, only_local: bool, only_remote: bool, node_id: UUI
         click.echo(f"{name + ':':<12}{value}")
 
 
-def _check_sides(only_local: bool, only_remote: bool) -> None:
+def _sides(only_local: bool, only_remote: bool, options: dict[str, Any]) -> tuple[DataFolders, ReplicationConfiguration | None]:
+    """The folders, and the policy of the broker if its lock manager is to be asked.  Raises BadUsage."""
+    from mqbroker.cli.data.coordinated import NO_MANAGER, lock_policy
+
     if only_local and only_remote:
         raise BadUsage("--local and --remote: without either the command is about both")
+    folders = chosen_folders(options)
+    policy = None if only_local else lock_policy(options)
+    if only_remote and policy is None:
+        raise BadUsage(NO_MANAGER)
+    return folders, policy
 
 
 def _shown(folders: DataFolders, ignore_lock: bool) -> tuple[CopyRecord, Sequence[str]]:
@@ -86,10 +92,6 @@ def _json(record: CopyRecord, voters: Sequence[str]) -> dict[str, object]:
         "needsProof": record.shared,
         "voters": list(voters),
     }
-
-
-def _number_json(name: str, number: int) -> dict[str, object]:
-    return {"nodeID": name, "coordinatedSequence": number}
 
 
 def _lines(record: CopyRecord, voters: Sequence[str]) -> list[tuple[str, object]]:
@@ -130,18 +132,14 @@ def set_sequence(sequence: int, only_local: bool, only_remote: bool, node_id: UU
     copy counts as the newest. Only for the copy with the latest messages, and only while no other copy of the node is active: whatever was
     acknowledged there and is not here is lost. Run `list` for each copy first. Works also with a damaged record.
     """
-    from mqbroker.cli.data.coordinated import NO_MANAGER, held_number, lock_policy, node_name, set_number
+    from mqbroker.cli.data.coordinated import held_number, node_name, set_number
     from mqbroker.cli.data.journal_folder import exclusive
     from mqbroker.ha.proof.copy_record import SEQUENCE_MAX
 
     _refuse_to_share(ignore_lock)
-    _check_sides(only_local, only_remote)
     if sequence >= SEQUENCE_MAX:
         raise BadUsage(f"--to: {sequence} leaves no room for the next one")
-    folders = chosen_folders(options)
-    policy = None if only_local else lock_policy(options)
-    if only_remote and policy is None:
-        raise BadUsage(NO_MANAGER)
+    folders, policy = _sides(only_local, only_remote, options)
     asked = None if node_id is None else str(node_id)
     with ExitStack() as stack:
         if not only_remote:
@@ -258,25 +256,15 @@ def _start(record: CopyRecord) -> str:
 
 
 def _leave(folders: DataFolders, node_id: str) -> None:
-    import os
-
-    from mqbroker.cli.data.here import Here
+    from mqbroker.cli.data.here import written_store
     from mqbroker.ha.proof.voters import Voters
-    from mqbroker.process.localfs import LocalFileSystem
     from mqbroker.storage.errors import StorageError
-    from mqbroker.storage.files.filestore import FileStore
 
-    here = Here()
-    failures: list[str] = []
-    store = FileStore(folders.settings(), LocalFileSystem(), here, here, os.urandom, failures.append)
-    try:
-        store.open()
-        recovered = store.load()
-    except (StorageError, OSError) as error:
-        raise CommandError(str(error)) from error
-    Voters(store, store.node_id, recovered.settings).leave(node_id)
-    here.run()
-    store.stop(lambda: None)
-    here.run()
-    if failures:
-        raise CommandError(f"{folders.journal}: {failures[0]}")
+    with written_store(folders) as (store, here):
+        try:
+            store.open()
+            recovered = store.load()
+        except (StorageError, OSError) as error:
+            raise CommandError(str(error)) from error
+        Voters(store, store.node_id, recovered.settings).leave(node_id)
+        here.run()

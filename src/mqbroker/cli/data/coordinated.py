@@ -21,15 +21,12 @@ NO_MANAGER = "there is no lock manager: --remote needs --instance or --broker, a
 
 def lock_policy(options: dict[str, Any]) -> ReplicationConfiguration | None:
     """The policy of the broker that the options name, if it has a lock manager; None also for folders without a broker.xml."""
-    from mqbroker.cli.data.journal_folder import read_configuration
-    from mqbroker.cli.start.lifecycle import instance_folder
+    from mqbroker.cli.data.journal_folder import chosen_instance, read_configuration
 
-    instance, broker = options["instance"], options["broker"]
-    if options["configuration"] is not None:
-        instance = instance_folder(options["configuration"], None)
+    instance, broker = chosen_instance(options), options["broker"]
     if instance is None and broker is None:
         return None
-    policy = read_configuration(broker, None if instance is None else instance.absolute()).replication
+    policy = read_configuration(broker, instance).replication
     return None if policy is None or policy.manager is None else policy
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +10,17 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from mqbroker.cli.options import JSON, connection_options, instance_option, together, verbose_option, without_effect
+from mqbroker.cli.options import (
+    FILE,
+    FOLDER,
+    JDBC_NAMES,
+    JSON,
+    connection_options,
+    instance_option,
+    together,
+    verbose_option,
+    without_effect,
+)
 from mqbroker.cli.output import print_json
 from mqbroker.cli.status import CommandError
 
@@ -21,18 +30,14 @@ if TYPE_CHECKING:
     from mqbroker.storage.files.recover import SalvagedState
 
 
-def _folder(name: str, help: str) -> Callable[..., Any]:
-    return click.option(name, type=click.Path(path_type=Path, file_okay=False), help=help)
-
-
 folder_options = together(
     click.argument("configuration", required=False),
-    click.option("--broker", type=click.Path(path_type=Path, dir_okay=False), help="The broker.xml that names the folders."),
-    _folder("--data", "Folder with journal, bindings, large-messages and paging in it."),
-    _folder("--journal", "Folder of the messages. Default: as in broker.xml."),
-    _folder("--bindings", "Folder of the bindings. Default: as in broker.xml."),
-    _folder("--large-messages", "Folder of the large messages. Default: as in broker.xml."),
-    _folder("--paging", "Folder of the pages. Default: as in broker.xml."),
+    click.option("--broker", type=FILE, help="The broker.xml that names the folders."),
+    click.option("--data", type=FOLDER, help="Folder with journal, bindings, large-messages and paging in it."),
+    click.option("--journal", type=FOLDER, help="Folder of the messages. Default: as in broker.xml."),
+    click.option("--bindings", type=FOLDER, help="Folder of the bindings. Default: as in broker.xml."),
+    click.option("--large-messages", type=FOLDER, help="Folder of the large messages. Default: as in broker.xml."),
+    click.option("--paging", type=FOLDER, help="Folder of the pages. Default: as in broker.xml."),
 )
 """The folders of a store, for a command that has ``--instance`` from elsewhere."""
 
@@ -48,34 +53,19 @@ database_options = together(
     click.option(
         "--jdbc-connection-url", metavar="URL", help="The database, such as jdbc:postgresql://host:port/database?user=mq&password=secret."
     ),
-    without_effect(
-        values=(
-            "--jdbc-bindings-table-name",
-            "--jdbc-driver-class-name",
-            "--jdbc-large-message-table-name",
-            "--jdbc-message-table-name",
-            "--jdbc-node-manager-table-name",
-            "--jdbc-page-store-table-name",
-        )
-    ),
+    without_effect(values=JDBC_NAMES),
 )
 """The database in the place of folders, for the commands that read one."""
 
-_output_option = click.option(
-    "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write to this file instead of the terminal."
-)
+_output_option = click.option("--output", type=FILE, help="Write to this file instead of the terminal.")
 
 
 def chosen_folders(options: dict[str, Any]) -> DataFolders:
     """The folders that the options of :data:`folder_options` name, and ``instance``."""
-    from mqbroker.cli.data.journal_folder import find_folders
-    from mqbroker.cli.start.lifecycle import instance_folder
+    from mqbroker.cli.data.journal_folder import chosen_instance, find_folders
 
-    instance = options["instance"]
-    if options["configuration"] is not None:
-        instance = instance_folder(options["configuration"], None)
     names = ("broker", "data", "journal", "bindings", "large_messages", "paging")
-    return find_folders(instance, *(options[name] for name in names))
+    return find_folders(chosen_instance(options), *(options[name] for name in names))
 
 
 def _output(stack: ExitStack, file: Path | None) -> TextIO:
@@ -147,9 +137,7 @@ def exp(output: Path | None, ignore_lock: bool, **options: Any) -> None:
 
 
 @click.command(epilog="Example: mqbroker data imp --input exp.xml --user admin --password secret")
-@click.option(
-    "--input", "file", type=click.Path(path_type=Path, dir_okay=False), default=Path("exp.dmp"), show_default=True, help="File to read."
-)
+@click.option("--input", "file", type=FILE, default=Path("exp.dmp"), show_default=True, help="File to read.")
 @click.option("--legacy-prefixes", is_flag=True, help="Keep the prefixes jms.queue. and jms.topic. of old exports.")
 @click.option("--sort", is_flag=True, help="Sort the messages by id, for a file in which they are not sorted; holds all of them in memory.")
 @connection_options
@@ -177,13 +165,8 @@ def imp(connection: ConnectionOptions, file: Path, legacy_prefixes: bool, sort: 
 @click.command(epilog="Example: mqbroker data recover --instance /var/lib/mybroker --target /var/lib/mybroker/recovered")
 @data_options
 @database_options
-@click.option(
-    "--target",
-    required=True,
-    type=click.Path(path_type=Path, file_okay=False),
-    help="New folder for everything that can be saved.",
-)
-@click.option("--output", type=click.Path(path_type=Path, dir_okay=False), help="Write the list to this file instead of the terminal.")
+@click.option("--target", required=True, type=FOLDER, help="New folder for everything that can be saved.")
+@click.option("--output", type=FILE, help="Write the list to this file instead of the terminal.")
 @JSON
 def recover(target: Path, output: Path | None, as_json: bool, ignore_lock: bool, **options: Any) -> None:
     """Save everything readable in a damaged journal to a new one, and list what is lost.

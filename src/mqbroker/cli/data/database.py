@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mqbroker.cli.data.journal_folder import read_configuration
+from mqbroker.cli.data.journal_folder import chosen_instance, read_configuration
 from mqbroker.cli.status import BadUsage, CommandError
 from mqbroker.config.model.database import DatabaseStoreConfiguration
 from mqbroker.storage.errors import StorageError
@@ -34,22 +34,18 @@ class DataBase:
 
 def chosen_database(options: dict[str, Any]) -> DataBase | None:
     """The database that the options name, or the ``broker.xml`` that they name; None where the data are files.  Raises BadUsage."""
-    from mqbroker.cli.start.lifecycle import instance_folder
-
     url, folders = options["jdbc_connection_url"], [name for name in _FOLDERS if options[name] is not None]
     if url is not None:
         if folders:
             raise BadUsage(f"--jdbc-connection-url and --{folders[0].replace('_', '-')} name different data")
         return DataBase(_make(DatabaseStoreConfiguration(url), Path().absolute()), None)
-    instance, broker = options["instance"], options["broker"]
-    if options["configuration"] is not None:
-        instance = instance_folder(options["configuration"], None)
+    instance, broker = chosen_instance(options), options["broker"]
     if not folders and (instance is not None or broker is not None):
-        base = Path().absolute() if instance is None else instance.absolute()
-        configuration = read_configuration(broker, None if instance is None else base)
+        configuration = read_configuration(broker, instance)
         if configuration.database_store is not None:
             lock = configuration.node_manager_lock_directory or configuration.journal_directory
-            return DataBase(_make(configuration.database_store, base), Path(lock), configuration.broker_of_store)
+            database = _make(configuration.database_store, (instance or Path()).absolute())
+            return DataBase(database, Path(lock), configuration.broker_of_store)
     if options["jdbc"]:
         raise BadUsage("--jdbc needs --jdbc-connection-url, or a broker.xml with a database-store")
     return None

@@ -1,13 +1,19 @@
-"""Clock and disk writer of a store that one command works on."""
+"""A store that one command works on, with its clock and its disk writer."""
 
 from __future__ import annotations
 
+import os
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
+from mqbroker.cli.data.journal_folder import DataFolders
+from mqbroker.cli.status import CommandError
+from mqbroker.process.localfs import LocalFileSystem
 from mqbroker.storage.disk.diskwriter import Done, Step, run_steps
+from mqbroker.storage.files.filestore import FileStore
 
 
 class Here:
@@ -49,3 +55,16 @@ class _Call:
     def run(self) -> None:
         if self._function is not None:
             self._function()
+
+
+@contextmanager
+def written_store(folders: DataFolders) -> Iterator[tuple[FileStore, Here]]:
+    """A store, which is not open yet; what was changed is on the disk at the end.  Raises CommandError where it cannot be written."""
+    here = Here()
+    failures: list[str] = []
+    store = FileStore(folders.settings(), LocalFileSystem(), here, here, os.urandom, failures.append)
+    yield store, here
+    store.stop(lambda: None)
+    here.run()
+    if failures:
+        raise CommandError(f"{folders.journal}: {failures[0]}")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mqbroker.cli.status import BadUsage, CommandError
 from mqbroker.process.localfs import LocalFileSystem
@@ -53,6 +53,16 @@ class DataFolders:
         return self.large_messages / f"{body_id}.msg"
 
 
+def chosen_instance(options: Mapping[str, Any]) -> Path | None:
+    """The instance folder of ``--instance``, or of CONFIGURATION, which comes first.  Raises :class:`BadUsage` where it is none."""
+    from mqbroker.cli.start.lifecycle import instance_folder
+
+    if options["configuration"] is not None:
+        return instance_folder(options["configuration"], None)
+    instance: Path | None = options["instance"]
+    return instance
+
+
 def find_folders(
     instance: Path | None,
     broker: Path | None,
@@ -73,7 +83,7 @@ def find_folders(
     else:
         if broker is None and instance is None:
             raise BadUsage("which data? Give --instance DIR, --data DIR, or --journal, --bindings and --large-messages")
-        found = _folders_of(broker, None if instance is None else instance.absolute())
+        found = _folders_of(broker, instance)
     if journal is not None:
         found.journal, found.lock = journal, None
     found.bindings = bindings or found.bindings
@@ -96,6 +106,8 @@ def read_configuration(file: Path | None, instance: Path | None) -> Configuratio
     def read(path: str) -> bytes:
         return Path(path).read_bytes()
 
+    if instance is not None:
+        instance = instance.absolute()
     try:
         if file is None and instance is not None and (instance / PROPERTIES_FILE).exists():
             from mqbroker.settings import settings_from_instance
@@ -105,7 +117,7 @@ def read_configuration(file: Path | None, instance: Path | None) -> Configuratio
             configuration = read_instance(str(instance), read, os.environ).load(read).configuration
         else:
             configuration = load_configuration(str(file), read, os.environ).configuration
-            resolve_paths(configuration, str((instance or Path()).absolute()), str(file.parent.absolute()), read)
+            resolve_paths(configuration, str(instance or Path().absolute()), str(file.parent.absolute()), read)
     except (ConfigurationError, OSError) as error:
         raise CommandError(str(error)) from error
     return configuration

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sized
 from dataclasses import fields
 from typing import TYPE_CHECKING, TextIO
 
@@ -19,7 +18,7 @@ from mqclient.storageformat.records import (
     ScheduleRecord,
     decode_records,
 )
-from mqclient.storageformat.replay import State, replay
+from mqclient.storageformat.replay import replay
 from mqclient.wire.message import CoreMessage, decode_headers, decode_message, user_id_text
 
 if TYPE_CHECKING:
@@ -38,7 +37,8 @@ def print_journals(folders: DataFolders, out: TextIO, *, safe: bool, bindings: b
         out.write(f"\nM E S S A G E S  J O U R N A L\nJournal path: {folders.journal}\n")
         _print(images.messages, out, safe)
         state = replay(images)
-        out.write(f"\nS U M M A R Y\n{_summary(state)}\n")
+        counts = {"messages": len(state.messages), "duplicateIDs": len(state.duplicates), "branches": len(state.branches)}
+        out.write(f"\nS U M M A R Y\n{_totals(counts | {'bindings': len(state.bindings)}, state.id_limit)}\n")
 
 
 def print_rows(contents: Contents, out: TextIO, *, safe: bool, bindings: bool, journal: bool) -> None:
@@ -112,16 +112,6 @@ def _message(record: MessageRecord, safe: bool) -> str:
         return f"{text};properties={len(message.properties)};bodySize={len(message.body)}"
     properties = {name: value for name, (_, value) in message.properties.items()}
     return f"{text};properties={properties};body={message.body.hex()}"
-
-
-def _summary(state: State) -> str:
-    counts: dict[str, Sized] = {
-        "messages": state.messages,
-        "duplicateIDs": state.duplicates,
-        "branches": state.branches,
-        "bindings": state.bindings,
-    }
-    return _totals({name: len(entries) for name, entries in counts.items()}, state.id_limit)
 
 
 def _totals(counts: dict[str, int], id_limit: int) -> str:

@@ -6,13 +6,12 @@ are lost: its messages, and its acknowledgements, so that consumed messages may 
 
 from __future__ import annotations
 
-import os
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from mqbroker.cli.data.here import Here
+from mqbroker.cli.data.here import written_store
 from mqbroker.cli.data.journal_folder import DataFolders
 from mqbroker.cli.status import CommandError
 from mqbroker.messaging.message.message import Message
@@ -21,13 +20,13 @@ from mqbroker.process.localfs import LocalFileSystem
 from mqbroker.storage.errors import StorageError
 from mqbroker.storage.files.bindings import to_address, to_queue, to_setting
 from mqbroker.storage.files.branches import to_branch
-from mqbroker.storage.files.filestore import FileStore
 from mqbroker.storage.files.recover import SalvagedState, recovered_of, refill, refill_branches, refill_messages, salvage_state
 from mqclient.storageformat.errors import Loss
 from mqclient.storageformat.records import duplicate_ids_of
 from mqclient.storageformat.replay import State
 
 if TYPE_CHECKING:
+    from mqbroker.storage.files.filestore import FileStore
     from mqbroker.storage.files.largebodies import FileLargeBody
     from mqbroker.storage.files.restore import Entry
     from mqbroker.storage.sql.contents import Contents, StoredRow
@@ -70,19 +69,13 @@ def _new_journal(
     target: DataFolders, node_id: bytes | None, id_limit: int, unwritten_max: int
 ) -> Iterator[tuple[FileStore, Callable[[], object]]]:
     """A new store, and what lets it write when much has gathered; everything is on the disk at the end.  Raises CommandError."""
-    here = Here()
-    failures: list[str] = []
-    store = FileStore(target.settings(), LocalFileSystem(), here, here, os.urandom, failures.append)
-    try:
-        store.open(None if node_id is None else str(uuid.UUID(bytes=node_id)))
-        store.load(max(id_limit, 1))
-    except (StorageError, OSError) as error:
-        raise CommandError(f"{target.journal}: {error}") from error
-    yield store, lambda: here.run() if store.backlog > unwritten_max else None
-    store.stop(lambda: None)
-    here.run()
-    if failures:
-        raise CommandError(f"{target.journal}: {failures[0]}")
+    with written_store(target) as (store, here):
+        try:
+            store.open(None if node_id is None else str(uuid.UUID(bytes=node_id)))
+            store.load(max(id_limit, 1))
+        except (StorageError, OSError) as error:
+            raise CommandError(f"{target.journal}: {error}") from error
+        yield store, lambda: here.run() if store.backlog > unwritten_max else None
 
 
 class _Rows:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -14,6 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
+from mqbroker.cli.demo.proxy import bound
 from mqbroker.cli.status import CommandError
 
 QUEUE: Final = "demo"
@@ -23,7 +23,7 @@ STOP_SECONDS: Final = 15.0
 """After this time a broker that was asked to stop is killed."""
 ACTIVE: Final = "AMQ221007"
 
-_CONFIGURATION: Final = """<?xml version="1.0" encoding="UTF-8"?>
+BROKER_XML: Final = """<?xml version="1.0" encoding="UTF-8"?>
 <configuration xmlns="urn:activemq">
    <core xmlns="urn:activemq:core">
       <name>{name}</name>
@@ -32,6 +32,23 @@ _CONFIGURATION: Final = """<?xml version="1.0" encoding="UTF-8"?>
       <cluster-user>demo</cluster-user>
       <cluster-password>{password}</cluster-password>
 {core}
+      <address-settings>
+         <address-setting match="#">
+{settings}
+            <max-delivery-attempts>-1</max-delivery-attempts>
+         </address-setting>
+      </address-settings>
+      <addresses>
+         <address name="{queue}">
+            <anycast>
+               <queue name="{queue}"/>
+            </anycast>
+         </address>
+      </addresses>
+   </core>
+</configuration>
+"""
+_NETWORK: Final = """
       <acceptors>
          <acceptor name="artemis">tcp://127.0.0.1:{port}?protocols=CORE</acceptor>
       </acceptors>
@@ -49,22 +66,8 @@ _CONFIGURATION: Final = """<?xml version="1.0" encoding="UTF-8"?>
             </static-connectors>
          </cluster-connection>
       </cluster-connections>
-      <address-settings>
-         <address-setting match="#">
-            <redistribution-delay>0</redistribution-delay>
-            <max-delivery-attempts>-1</max-delivery-attempts>
-         </address-setting>
-      </address-settings>
-      <addresses>
-         <address name="{queue}">
-            <anycast>
-               <queue name="{queue}"/>
-            </anycast>
-         </address>
-      </addresses>
-   </core>
-</configuration>
 """
+_AT_ONCE: Final = "            <redistribution-delay>0</redistribution-delay>"
 
 
 class Node:
@@ -74,9 +77,7 @@ class Node:
         self.name = name
         self.folder = folder / name
         self.process: subprocess.Popen[bytes] | None = None
-        self._holder = socket.socket()
-        self._holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        self._holder.bind(("127.0.0.1", 0))
+        self._holder = bound(0)
         self.port = int(self._holder.getsockname()[1])
 
     @property
@@ -102,9 +103,8 @@ class Node:
         self.folder.mkdir()
         connectors = "\n".join(f'         <connector name="{each.name}">tcp://127.0.0.1:{each.announced}</connector>' for each in nodes)
         others = "\n".join(f"               <connector-ref>{each.name}</connector-ref>" for each in nodes if each is not self)
-        text = _CONFIGURATION.format(
-            name=self.name, port=self.port, connectors=connectors, others=others, queue=QUEUE, password=password, core=core, options=options
-        )
+        core += _NETWORK.format(name=self.name, port=self.port, connectors=connectors, others=others, options=options)
+        text = BROKER_XML.format(name=self.name, queue=QUEUE, password=password, core=core, settings=_AT_ONCE)
         (self.folder / "broker.xml").write_text(text, encoding="utf-8")
 
     @property

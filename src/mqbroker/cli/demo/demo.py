@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 import click
 
-from mqbroker.cli.demo.running import Run, at_work, ended, run_options, show, terminated_as_interrupted, toggled
+from mqbroker.cli.demo.running import Run, at_work, checked, demonstrate, end, run_options, show, steps_at_thirds, toggled
 
 if TYPE_CHECKING:
     from mqbroker.cli.demo.brokers import Nodes
@@ -28,18 +29,13 @@ def cluster(seconds: float | None, plain: bool, kill: bool) -> None:
     At the end the sequence numbers of all messages that were sent are compared with those that were read: status 0 means that no message
     is missing and none came twice.
     """
-    if kill and seconds is None:
-        raise click.UsageError("--kill can only be used with --seconds")
+    steps = steps_at_thirds("--kill", seconds, "2", "2") if kill else []
     from mqbroker.cli.demo.brokers import Nodes
 
-    with terminated_as_interrupted():
-        click.echo("Starting three brokers …")
-        with Nodes(NODES) as brokers:
-            verdict = _show(brokers, seconds, plain, kill)
-    click.echo(verdict)
+    demonstrate("three brokers", lambda: Nodes(NODES), lambda brokers: _show(brokers, seconds, plain, steps))
 
 
-def _show(brokers: Nodes, seconds: float | None, plain: bool, kill: bool) -> str:
+def _show(brokers: Nodes, seconds: float | None, plain: bool, steps: Sequence[tuple[float, str]]) -> str:
     from mqbroker.cli.demo.screen import ClusterScreen, Watcher, cluster_figures
     from mqbroker.cli.demo.traffic import Consumer, Ledger, Producer
 
@@ -50,7 +46,7 @@ def _show(brokers: Nodes, seconds: float | None, plain: bool, kill: bool) -> str
     workers = [*producers, *consumers]
     watchers = [Watcher(node, cluster_figures) for node in nodes]
     screen = ClusterScreen(watchers, workers, ledger)
-    steps = [(seconds / 3, "2"), (seconds * 2 / 3, "2")] if kill and seconds is not None else []
     with at_work(watchers, workers):
         show(lambda: Run(screen, seconds, lambda key: toggled(nodes, key, _KILLED, ""), steps), screen, plain)
-        return ended(nodes, workers, ledger)
+        end("every broker is started", brokers.start, workers, ledger)
+        return checked(ledger)

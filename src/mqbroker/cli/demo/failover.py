@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 import click
 
-from mqbroker.cli.demo.running import Run, at_work, checked, read_the_rest, run_options, show, terminated_as_interrupted
+from mqbroker.cli.demo.running import Run, at_work, checked, demonstrate, end, run_options, show, steps_at_thirds
 from mqbroker.cli.status import CommandError
 
 if TYPE_CHECKING:
@@ -36,18 +36,13 @@ def failover(seconds: float | None, plain: bool, failure: str | None) -> None:
     had loaded its queues, and gave a client the first message. The sequence numbers of all messages that were sent are compared with those
     that were read: status 0 means that no message is missing and none came twice.
     """
-    if failure is not None and seconds is None:
-        raise click.UsageError("--failure can only be used with --seconds")
+    steps = [] if failure is None else steps_at_thirds("--failure", seconds, FAILURES[failure], RESTART)
     from mqbroker.cli.demo.pair import Pair
 
-    with terminated_as_interrupted():
-        click.echo("Starting a pair of brokers and a voter …")
-        with Pair() as pair:
-            verdict = _show(pair, seconds, plain, failure)
-    click.echo(verdict)
+    demonstrate("a pair of brokers and a voter", Pair, lambda pair: _show(pair, seconds, plain, steps))
 
 
-def _show(pair: Pair, seconds: float | None, plain: bool, failure: str | None) -> str:
+def _show(pair: Pair, seconds: float | None, plain: bool, steps: Sequence[tuple[float, str]]) -> str:
     from mqbroker.cli.demo.pair_screen import PairScreen, pair_figures
     from mqbroker.cli.demo.screen import Watcher
     from mqbroker.cli.demo.timeline import Historian, Timeline
@@ -59,20 +54,18 @@ def _show(pair: Pair, seconds: float | None, plain: bool, failure: str | None) -
     workers = [*producers, *consumers]
     watchers = [Watcher(member, pair_figures) for member in pair.members]
     screen = PairScreen(pair, watchers, workers, ledger, timeline)
-    steps = [(seconds / 3, FAILURES[failure]), (seconds * 2 / 3, RESTART)] if failure is not None and seconds is not None else []
 
     def begin() -> Run:
         timeline.begin(time.monotonic())
         return Run(screen, seconds, lambda key: _happen(pair, timeline, key), steps)
 
-    with at_work([*watchers, Historian(pair.members, lambda: ledger.reads, timeline)], workers):
-        show(begin, screen, plain)
-        click.echo("Ending: producers stop, everything is mended, and the messages in transit are read …")
-        for producer in producers:
-            producer.end()
+    def mend() -> None:
         pair.restart()
         pair.await_active()
-        read_the_rest(consumers, ledger, workers)
+
+    with at_work([*watchers, Historian(pair.members, lambda: ledger.reads, timeline)], workers):
+        show(begin, screen, plain)
+        end("everything is mended", mend, workers, ledger)
         for line in timeline.lines():
             click.echo(line)
         return checked(ledger)

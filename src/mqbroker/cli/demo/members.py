@@ -7,35 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from mqbroker.cli.demo.brokers import QUEUE, Brokers, Node
+from mqbroker.cli.demo.brokers import BROKER_XML, QUEUE, Brokers, Node
 from mqbroker.cli.management import json_object
 
 if TYPE_CHECKING:
     from mqbroker.cli.management import Management
 
-_BROKER_XML: Final = """<?xml version="1.0" encoding="UTF-8"?>
-<configuration xmlns="urn:activemq">
-   <core xmlns="urn:activemq:core">
-      <name>{name}</name>
-      <security-enabled>false</security-enabled>
-      <persistence-enabled>true</persistence-enabled>
-      <cluster-user>demo</cluster-user>
-      <cluster-password>{password}</cluster-password>
-      <address-settings>
-         <address-setting match="#">
-            <max-delivery-attempts>-1</max-delivery-attempts>
-         </address-setting>
-      </address-settings>
-      <addresses>
-         <address name="{queue}">
-            <anycast>
-               <queue name="{queue}"/>
-            </anycast>
-         </address>
-      </addresses>
-   </core>
-</configuration>
-"""
 _BOOTSTRAP: Final = """<?xml version="1.0" encoding="UTF-8"?>
 <broker xmlns="http://activemq.apache.org/schema">
    <jaas-security domain="activemq"/>
@@ -69,7 +46,7 @@ class Member(Node):
         instance = self.folder / "instances" / self.name
         for part in ("etc", "props"):
             (instance / part).mkdir(parents=True)
-        text = _BROKER_XML.format(name=self.name, queue=QUEUE, password=password)
+        text = BROKER_XML.format(name=self.name, queue=QUEUE, password=password, core="", settings="")
         (instance / "etc" / "broker.xml").write_text(text, encoding="utf-8")
         (instance / "etc" / "bootstrap.xml").write_text(_BOOTSTRAP, encoding="utf-8")
         (instance / "etc" / "login.config").write_text(_LOGIN, encoding="utf-8")

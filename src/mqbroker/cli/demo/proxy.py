@@ -34,7 +34,7 @@ class Proxy:
         self.target_port = target_port
         self.silence_of = silence_of
         # Bound and not listening, it keeps the port while connections are refused.
-        self._holder = _bound(0)
+        self._holder = bound(0)
         self.port = int(self._holder.getsockname()[1])
         self._lock = threading.Lock()
         self._pairs: list[tuple[socket.socket, socket.socket]] = []
@@ -58,7 +58,7 @@ class Proxy:
     def listen(self) -> None:
         """Accept connections, as from the beginning, after :meth:`refuse`."""
         if self._listener is None:
-            self._listener = listener = _bound(self.port)
+            self._listener = listener = bound(self.port)
             listener.listen()
             threading.Thread(target=self._accept, args=(listener,), daemon=True).start()
 
@@ -134,7 +134,8 @@ class Proxy:
         self._ended(source)
 
 
-def _bound(port: int) -> socket.socket:
+def bound(port: int) -> socket.socket:
+    """A socket on this port of 127.0.0.1, which does not listen yet; 0: on any that is free."""
     found = socket.socket()
     found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     found.bind(("127.0.0.1", port))

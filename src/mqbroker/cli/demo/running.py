@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
@@ -17,12 +17,11 @@ from mqbroker.cli.options import together
 from mqbroker.cli.status import CommandError
 
 if TYPE_CHECKING:
-    from threading import Thread
+    from mqbroker.cli.demo.brokers import Brokers, Node
+    from mqbroker.cli.demo.screen import Screen
+    from mqbroker.cli.demo.traffic import Consumer, Ending, Ledger, Worker
 
-    from rich.console import RenderableType
-
-    from mqbroker.cli.demo.brokers import Node
-    from mqbroker.cli.demo.traffic import Consumer, Ledger, Worker
+B = TypeVar("B", bound="Brokers")
 
 STILL_SECONDS: Final = 30.0
 """At the end: the time without arrivals after which missing messages count as lost."""
@@ -41,17 +40,20 @@ run_options = together(
 )
 
 
-class Screen(Protocol):
-    """The live picture and the plain lines, from the same figures."""
+def demonstrate(what: str, brokers: Callable[[], B], run: Callable[[B], str]) -> None:
+    """Start ``brokers``, do ``run`` with them, end them, and print the verdict that it has given."""
+    with terminated_as_interrupted():
+        click.echo(f"Starting {what} …")
+        with brokers() as started:
+            verdict = run(started)
+    click.echo(verdict)
 
-    def flowing(self) -> bool:
-        """Do messages go where they should?"""
 
-    def line(self, seconds: float) -> str:
-        """All figures in one line."""
-
-    def picture(self, seconds: float, limit: float | None, note: str) -> RenderableType:
-        """For a terminal."""
+def steps_at_thirds(option: str, seconds: float | None, first: str, second: str) -> list[tuple[float, str]]:
+    """The keys that ``option`` presses: after a third of the time, and after two thirds.  Raises UsageError without ``--seconds``."""
+    if seconds is None:
+        raise click.UsageError(f"{option} can only be used with --seconds")
+    return [(seconds / 3, first), (seconds * 2 / 3, second)]
 
 
 class Run:
@@ -60,7 +62,9 @@ class Run:
     ``pressed(key)`` does what a key stands for, and tells it; ``steps`` are keys that are pressed by themselves, each at its second.
     """
 
-    def __init__(self, screen: Screen, limit: float | None, pressed: Callable[[str], str], steps: Sequence[tuple[float, str]] = ()) -> None:
+    def __init__(
+        self, screen: Screen[Any], limit: float | None, pressed: Callable[[str], str], steps: Sequence[tuple[float, str]] = ()
+    ) -> None:
         self.note = ""
         self._screen = screen
         self._limit = limit
@@ -104,7 +108,7 @@ class Run:
                 picture.update(self._screen.picture(self.seconds, self._limit, self.note), refresh=True)
 
 
-def show(run: Callable[[], Run], screen: Screen, plain: bool) -> None:
+def show(run: Callable[[], Run], screen: Screen[Any], plain: bool) -> None:
     """Wait until messages flow, and run until the time is over, a key ends it, or Ctrl-C."""
     try:
         _await_traffic(screen)
@@ -114,7 +118,7 @@ def show(run: Callable[[], Run], screen: Screen, plain: bool) -> None:
         click.echo("")
 
 
-def _await_traffic(screen: Screen) -> None:
+def _await_traffic(screen: Screen[Any]) -> None:
     """The time begins to count when messages flow; after a while the obstacle is shown."""
     deadline = time.monotonic() + TRAFFIC_SECONDS
     while not screen.flowing() and time.monotonic() < deadline:
@@ -122,18 +126,18 @@ def _await_traffic(screen: Screen) -> None:
 
 
 @contextmanager
-def at_work(watchers: Sequence[Any], workers: Sequence[Worker]) -> Iterator[None]:
+def at_work(watchers: Sequence[Ending], workers: Sequence[Worker]) -> Iterator[None]:
     """All threads run, and have ended afterwards."""
     # Warnings of clients tell what the demonstration shows, and would be written across the picture.
     logging.getLogger("mqclient").setLevel(logging.ERROR)
-    threads: list[Thread] = [*watchers, *workers]
+    threads = [*watchers, *workers]
     for thread in threads:
         thread.start()
     try:
         yield
     finally:
-        for each in (*watchers, *workers):
-            each.end()
+        for thread in threads:
+            thread.end()
         for thread in threads:
             thread.join(5.0)
 
@@ -180,20 +184,16 @@ def read_the_rest(consumers: Sequence[Consumer], ledger: Ledger, workers: Sequen
         time.sleep(0.1)
 
 
-def ended(nodes: Sequence[Node], workers: Sequence[Worker], ledger: Ledger) -> str:
-    """Stop the producers, start every broker, read the rest, and give the proof.  Raises CommandError as :func:`checked`."""
-    from mqbroker.cli.demo.brokers import await_active
+def end(what: str, mend: Callable[[], object], workers: Sequence[Worker], ledger: Ledger) -> None:
+    """Stop the producers, let every broker be there again by ``mend``, and read the rest.  Raises CommandError."""
     from mqbroker.cli.demo.traffic import Consumer, Producer
 
-    click.echo("Ending: producers stop, every broker is started, and the messages in transit are read …")
+    click.echo(f"Ending: producers stop, {what}, and the messages in transit are read …")
     for worker in workers:
         if isinstance(worker, Producer):
             worker.end()
-    for node in nodes:
-        node.start()
-    await_active(nodes)
+    mend()
     read_the_rest([worker for worker in workers if isinstance(worker, Consumer)], ledger, workers)
-    return checked(ledger)
 
 
 def toggled(nodes: Sequence[Node], key: str, killed: str, started: str) -> str:

@@ -1,8 +1,7 @@
-"""The screen of ``mqbroker demo cluster``: the clients and messages of each broker, and the messages between brokers."""
+"""The screen that the demonstrations share, and that of ``mqbroker demo cluster``: its brokers, and the messages between them."""
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,14 +9,13 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from mqbroker.cli.cluster.nodes import Link
 from mqbroker.cli.demo.brokers import QUEUE, Node
-from mqbroker.cli.demo.traffic import Consumer, Ledger, Producer, Worker
+from mqbroker.cli.demo.traffic import Consumer, Ending, Ledger, Producer, Worker
 from mqbroker.cli.management import Management, json_object
 from mqbroker.cli.status import CommandError
 
 if TYPE_CHECKING:
     from rich.console import Group
     from rich.table import Table
-    from rich.text import Text
 
 POLL_SECONDS: Final = 0.5
 _AT_ONCE: Final = 0.2
@@ -42,19 +40,15 @@ def cluster_figures(broker: Management) -> Figures:
     return Figures(str(broker.attribute("broker", "NodeID")), waiting, consumers, moved, [Link("demo", values) for values in links])
 
 
-class Watcher(threading.Thread, Generic[F]):
+class Watcher(Ending, Generic[F]):
     """Asks one broker for its figures as long as it is there; ``figures`` is None while it is not, ``last`` what was known last."""
 
     def __init__(self, node: Node, ask: Callable[[Management], F]) -> None:
-        super().__init__(name=f"watch {node.name}", daemon=True)
+        super().__init__(f"watch {node.name}")
         self.node = node
         self.figures: F | None = None
         self.last: F | None = None
         self._ask = ask
-        self._ending = threading.Event()
-
-    def end(self) -> None:
-        self._ending.set()
 
     def run(self) -> None:
         from mqclient.jms import ConnectionFactory, JMSException
@@ -94,15 +88,71 @@ class Rates:
         return (count - seen[0][1]) / seconds if seconds > 0.1 else 0.0
 
 
-class ClusterScreen:
-    """Makes the live picture and the plain lines from the same figures."""
+class Screen(Generic[F]):
+    """Makes the live picture and the plain lines of the demonstration ``demo`` from the same figures."""
 
-    def __init__(self, watchers: Sequence[Watcher[Figures]], workers: Sequence[Worker], ledger: Ledger) -> None:
-        self._nodes = [watcher.node for watcher in watchers]
+    demo: str
+
+    def __init__(self, watchers: Sequence[Watcher[F]], workers: Sequence[Worker], ledger: Ledger) -> None:
         self._watchers = watchers
         self._workers = workers
         self._ledger = ledger
         self._rates = Rates()
+
+    def flowing(self) -> bool:
+        """Do messages go where they should?"""
+        raise NotImplementedError
+
+    def line(self, seconds: float) -> str:
+        """All figures in one line."""
+        sent, read = self._ledger.totals()
+        return " | ".join([f"{seconds:6.1f} s: sent {sent}, read {read}, {self._flow(sent, read)}", *self._states()])
+
+    def picture(self, seconds: float, limit: float | None, note: str) -> Group:
+        """For a terminal."""
+        from rich.console import Group
+        from rich.text import Text
+
+        sent, read = self._ledger.totals()
+        until = "" if limit is None else f" of {limit:g}"
+        counts = f"sent {sent}   read {read}   on the way {max(sent - read, 0)}"
+        head = Text(f"mqbroker demo {self.demo}   {seconds:.0f}{until} s   {counts}", "bold")
+        past = [Text(line, "cyan") for line in self._past()]
+        return Group(
+            head, *self._tables(), self._clients(), *past, Text(note, "yellow"), Text(f"{self._keys()}  q: end and compare", "dim")
+        )
+
+    def _flow(self, sent: int, read: int) -> str:
+        return f"on the way {max(sent - read, 0)}"
+
+    def _states(self) -> list[str]:
+        """The parts of a plain line about brokers."""
+        raise NotImplementedError
+
+    def _tables(self) -> list[Table]:
+        """The tables about brokers."""
+        raise NotImplementedError
+
+    def _past(self) -> list[str]:
+        """The events so far."""
+        return []
+
+    def _keys(self) -> str:
+        return "  ".join(f"{number}: kill or restart {watcher.node.name}" for number, watcher in enumerate(self._watchers))
+
+    def _clients(self) -> Table:
+        found = table("producers and consumers", ("client", "node", "does"), ("messages", "per second"))
+        for worker in self._workers:
+            kind = "producer" if isinstance(worker, Producer) else "consumer" if isinstance(worker, Consumer) else ""
+            rate = self._rates.of(worker.name, worker.count)
+            found.add_row(f"{kind} {worker.name}", worker.node.name, worker.status, str(worker.count), f"{rate:.0f}")
+        return found
+
+
+class ClusterScreen(Screen[Figures]):
+    """The brokers of a cluster, and the links between them."""
+
+    demo = "cluster"
 
     def state(self, watcher: Watcher[Figures]) -> str:
         if not watcher.node.running:
@@ -114,15 +164,14 @@ class ClusterScreen:
         links = [link for watcher in self._watchers if watcher.figures is not None for link in watcher.figures.links]
         up = sum(link.state == "connected" for link in links)
         forwarded = any(link.values["messagesForwarded"] for link in links)
-        return up == len(self._nodes) * (len(self._nodes) - 1) and forwarded and self._ledger.totals()[1] > 0
+        count = len(self._watchers)
+        return up == count * (count - 1) and forwarded and self._ledger.totals()[1] > 0
 
     def _names(self) -> Mapping[str, str]:
         return {watcher.last.node_id: watcher.node.name for watcher in self._watchers if watcher.last is not None}
 
-    def line(self, seconds: float) -> str:
-        """All figures in one line."""
-        sent, read = self._ledger.totals()
-        parts = [f"{seconds:6.1f} s: sent {sent}, read {read}, on the way {max(sent - read, 0)}"]
+    def _states(self) -> list[str]:
+        parts = []
         names = self._names()
         for watcher in self._watchers:
             figures = watcher.figures
@@ -135,17 +184,10 @@ class ClusterScreen:
                 for link in figures.links
             )
             parts.append(f"{watcher.node.name} has {figures.waiting}, redistributed {figures.redistributed} {links}".rstrip())
-        return " | ".join(parts)
+        return parts
 
-    def picture(self, seconds: float, limit: float | None, note: str) -> Group:
-        """For a terminal."""
-        from rich.console import Group
-        from rich.text import Text
-
-        head = headline("cluster", seconds, limit, self._ledger)
-        clients = clients_table(self._workers, self._rates)
-        keys = "  ".join(f"{number}: kill or restart {node.name}" for number, node in enumerate(self._nodes))
-        return Group(head, self._brokers(), self._links(), clients, Text(note, "yellow"), Text(f"{keys}  q: end and compare", "dim"))
+    def _tables(self) -> list[Table]:
+        return [self._brokers(), self._links()]
 
     def _brokers(self) -> Table:
         found = table("brokers", ("broker", "state"), ("messages waiting", "consumers", "redistributed"))
@@ -166,24 +208,6 @@ class ClusterScreen:
                 colour = "green" if link.state == "connected" else "red"
                 found.add_row(watcher.node.name, target, f"[{colour}]{link.state}[/]", str(count), f"{rate:.0f}", str(link.backlog))
         return found
-
-
-def headline(demo: str, seconds: float, limit: float | None, ledger: Ledger) -> Text:
-    from rich.text import Text
-
-    sent, read = ledger.totals()
-    until = "" if limit is None else f" of {limit:g}"
-    counts = f"sent {sent}   read {read}   on the way {max(sent - read, 0)}"
-    return Text(f"mqbroker demo {demo}   {seconds:.0f}{until} s   {counts}", "bold")
-
-
-def clients_table(workers: Sequence[Worker], rates: Rates) -> Table:
-    found = table("producers and consumers", ("client", "node", "does"), ("messages", "per second"))
-    for worker in workers:
-        kind = "producer" if isinstance(worker, Producer) else "consumer" if isinstance(worker, Consumer) else ""
-        rate = rates.of(worker.name, worker.count)
-        found.add_row(f"{kind} {worker.name}", worker.node.name, worker.status, str(worker.count), f"{rate:.0f}")
-    return found
 
 
 def table(title: str, texts: Sequence[str], numbers: Sequence[str]) -> Table:

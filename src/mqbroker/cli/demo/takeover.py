@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 import click
 
-from mqbroker.cli.demo.running import Run, at_work, ended, run_options, show, terminated_as_interrupted, toggled
+from mqbroker.cli.demo.running import Run, at_work, checked, demonstrate, end, run_options, show, steps_at_thirds, toggled
 
 if TYPE_CHECKING:
     from mqbroker.cli.demo.members import Members
@@ -29,18 +30,13 @@ def takeover(seconds: float | None, plain: bool, kill: bool) -> None:
     At the end the sequence numbers of all messages that were sent are compared with those that were read: status 0 means that no message
     is missing and none came twice.
     """
-    if kill and seconds is None:
-        raise click.UsageError("--kill can only be used with --seconds")
+    steps = steps_at_thirds("--kill", seconds, "0", "0") if kill else []
     from mqbroker.cli.demo.members import Members
 
-    with terminated_as_interrupted():
-        click.echo("Starting three brokers …")
-        with Members(MEMBERS) as members:
-            verdict = _show(members, seconds, plain, kill)
-    click.echo(verdict)
+    demonstrate("three brokers", lambda: Members(MEMBERS), lambda members: _show(members, seconds, plain, steps))
 
 
-def _show(members: Members, seconds: float | None, plain: bool, kill: bool) -> str:
+def _show(members: Members, seconds: float | None, plain: bool, steps: Sequence[tuple[float, str]]) -> str:
     from mqbroker.cli.demo.members import member_figures
     from mqbroker.cli.demo.members_screen import MembersScreen
     from mqbroker.cli.demo.screen import Watcher
@@ -53,7 +49,7 @@ def _show(members: Members, seconds: float | None, plain: bool, kill: bool) -> s
     workers = [*producers, *consumers]
     watchers = [Watcher(member, member_figures) for member in members.members]
     screen = MembersScreen(watchers, workers, ledger)
-    steps = [(seconds / 3, "0"), (seconds * 2 / 3, "0")] if kill and seconds is not None else []
     with at_work(watchers, workers):
         show(lambda: Run(screen, seconds, lambda key: toggled(members.nodes, key, _KILLED, _STARTED), steps), screen, plain)
-        return ended(members.nodes, workers, ledger)
+        end("every broker is started", members.start, workers, ledger)
+        return checked(ledger)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from mqbroker.cli.demo.pair import NOW_ACTIVE
+from mqbroker.cli.demo.traffic import Ending
 
 if TYPE_CHECKING:
     from mqbroker.cli.demo.pair import Member
@@ -111,19 +112,15 @@ class Timeline:
         return None if not self._failures or self._failures[-1].over else self._failures[-1]
 
 
-class Historian(threading.Thread):
+class Historian(Ending):
     """Reads what the members write, and looks how many messages were read, for the timeline."""
 
     def __init__(self, members: Sequence[Member], reads: Callable[[], int], timeline: Timeline) -> None:
-        super().__init__(name="timeline", daemon=True)
+        super().__init__("timeline")
         self._members = members
         self._reads = reads
         self._timeline = timeline
         self._seen = dict.fromkeys((member.name for member in members), 0)
-        self._ending = threading.Event()
-
-    def end(self) -> None:
-        self._ending.set()
 
     def run(self) -> None:
         while not self._ending.wait(LOOK_SECONDS):

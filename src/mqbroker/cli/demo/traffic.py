@@ -121,21 +121,28 @@ class Reachable(Protocol):
     def url(self) -> str: ...
 
 
-class Worker(threading.Thread):
+class Ending(threading.Thread):
+    """A thread that ends when it has been told to; ``_ending`` is set then."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name=name, daemon=True)
+        self._ending = threading.Event()
+
+    def end(self) -> None:
+        self._ending.set()
+
+
+class Worker(Ending):
     """Works against one node, and goes on when that comes back.  ``status`` is one word for the screen."""
 
     def __init__(self, name: str, node: Reachable, ledger: Ledger) -> None:
-        super().__init__(name=name, daemon=True)
+        super().__init__(name)
         self.node = node
         self.ledger = ledger
         self.count = 0
         self.status = "connecting"
         self.failure: BaseException | None = None
         """The error that ended the thread; None while it runs, and after an orderly end."""
-        self._ending = threading.Event()
-
-    def end(self) -> None:
-        self._ending.set()
 
     def run(self) -> None:
         try:

@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from mqbroker.cli.daemon import become_broker
 from mqbroker.cli.imq.dbmgr import DatabaseTarget
 from mqbroker.cli.imq.instances import (
     DEFAULT_NAME,
@@ -20,11 +21,10 @@ from mqbroker.cli.imq.instances import (
     VARHOME,
     definitions_of,
     installation_of,
-    instance_folder,
     passfile_properties,
     stopped,
 )
-from mqbroker.cli.options import without_effect
+from mqbroker.cli.options import FOLDER, PATH, without_effect
 from mqbroker.cli.start.create import write_instance
 from mqbroker.cli.status import BadUsage, CommandError
 from mqbroker.config.imq.files import GIVEN_PROPERTIES, PREFIX, PROPERTIES_FILE
@@ -55,20 +55,13 @@ _JAVA_VALUES = (
     epilog="Example: mqbroker imq brokerd -varhome /var/imq -name b1 -port 7676 -Dimq.cluster.url=file:/etc/imq/cluster.properties"
 )
 @click.option("-name", "name", default=DEFAULT_NAME, show_default=True, help="Name of the instance.")
-@click.option(
-    "-varhome",
-    "varhome",
-    type=click.Path(path_type=Path, file_okay=False),
-    help=f"Folder of instances. Default: ${VARHOME}, or {DEFAULT_VARHOME}.",
-)
-@click.option(
-    "-libhome", "libhome", type=click.Path(path_type=Path, file_okay=False), help=f"Folder with {INSTALLATION}. Default: ${LIBHOME}."
-)
+@click.option("-varhome", "varhome", type=FOLDER, help=f"Folder of instances. Default: ${VARHOME}, or {DEFAULT_VARHOME}.")
+@click.option("-libhome", "libhome", type=FOLDER, help=f"Folder with {INSTALLATION}. Default: ${LIBHOME}.")
 @click.option("-port", "port", type=click.IntRange(1, 65535), help="Port of clients and links: imq.portmapper.port.")
 @click.option("-cluster", "cluster", help="More members, host:port with commas between: imq.cluster.brokerlist.manual.")
 @click.option("-D", "definitions", multiple=True, metavar="NAME=VALUE", help="A property; also stands for ${NAME} in broker.xml.")
-@click.option("-backup", "backup", type=click.Path(path_type=Path), help="Write the change record to a new file; the broker is the master.")
-@click.option("-restore", "restore", type=click.Path(path_type=Path), help="Take over the change record in a file.")
+@click.option("-backup", "backup", type=PATH, help="Write the change record to a new file; the broker is the master.")
+@click.option("-restore", "restore", type=PATH, help="Take over the change record in a file.")
 @click.option(
     "-reset",
     "resets",
@@ -79,7 +72,7 @@ _JAVA_VALUES = (
 @click.option("-remove", "remove", type=click.Choice(["instance"]), help="Remove the instance instead of running it.")
 @click.option("-force", "-f", "force", is_flag=True, help="With -remove: do not ask.")
 @click.option("-password", "-pwd", "password", help="Password of the key store: imq.keystore.password.")
-@click.option("-passfile", "passfile", type=click.Path(path_type=Path), help="File with passwords: imq.passfile.name.")
+@click.option("-passfile", "passfile", type=PATH, help="File with passwords: imq.passfile.name.")
 @click.option("-dbuser", "dbuser", help="User of the database of the messages, in the place of the property's.")
 @click.option("-dbpassword", "-dbpwd", "dbpassword", help="Password of that user, in the place of the property's.")
 @click.option("-read-stdin", "read_stdin", is_flag=True, help="Read properties from standard input up to its end, passwords among them.")
@@ -96,9 +89,11 @@ def brokerd(name: str, varhome: Path | None, **options: Any) -> None:
 
         click.echo(f"mqbroker {__version__}")
         return
-    folder = instance_folder(varhome, name)
+    known = options["definitions"], options["passfile"], options["dbuser"], options["dbpassword"]
+    target = DatabaseTarget(name, varhome, options["libhome"], *known)
+    folder = target.folder
     if options["remove"]:
-        _remove(folder, options["force"], definitions_of(options["definitions"]))
+        _remove(folder, options["force"], target.defined)
         return
     options["read"] = _read_properties() if options["read_stdin"] else {}
     exits = TAKEOVER_THEN_EXIT in options["resets"]
@@ -106,24 +101,22 @@ def brokerd(name: str, varhome: Path | None, **options: Any) -> None:
         _create(folder)
     for what in options["resets"]:
         if what == "store":
-            _reset_store(name, varhome, options)
+            _reset_store(target, options["read"])
         elif what == "props":
             _reset_properties(folder)
     if exits:
-        _end_takeovers(name, varhome, options)
+        _end_takeovers(target, options)
         return
     _check_record_files(options["backup"], options["restore"])
     arguments = ["--instance", str(folder), *daemon_arguments(options)]
-    database = _database_properties(name, varhome, options)
+    database = _database_properties(target, options["read"])
     for key, value in database.items():
         arguments += ["--imq-option", f"{key}={value}"]
     read = _over(option_properties(options) | database, options["read"])
     if read:
         # Others on this machine see the command line; and a broker that begins anew has its environment still.
         os.environ[GIVEN_PROPERTIES] = json.dumps(read)
-    sys.stdout.flush()
-    # The process becomes the broker: the starting program keeps the process id, and no memory of the command line is left.
-    os.execv(sys.executable, [sys.executable, "-m", "mqbroker.cli.daemon", *arguments])
+    become_broker(arguments)
 
 
 def daemon_arguments(options: dict[str, Any]) -> list[str]:
@@ -177,27 +170,21 @@ def _create(folder: Path) -> None:
     click.echo("Its users are admin and guest, whose passwords are their names: change them with `mqbroker user reset`")
 
 
-def _database_properties(name: str, varhome: Path | None, options: dict[str, Any]) -> dict[str, str]:
+def _database_properties(target: DatabaseTarget, read: dict[str, str]) -> dict[str, str]:
     """User and password of the database, as the properties of its vendor."""
-    given = {key: options[f"db{key}"] for key in ("user", "password") if options[f"db{key}"] is not None}
+    given = {key: value for key, value in (("user", target.user), ("password", target.password)) if value is not None}
     if not given:
         return {}
-    databases = _target(name, varhome, options).databases(**options["read"])
+    databases = target.databases(**read)
     if databases.store is None:
         click.echo("-dbuser and -dbpassword have no effect: the messages are not in a database", err=True)
         return {}
     return {f"{databases.prefix}.{key}": value for key, value in given.items()}
 
 
-def _target(name: str, varhome: Path | None, options: dict[str, Any]) -> DatabaseTarget:
-    known = options["definitions"], options["passfile"], options["dbuser"], options["dbpassword"]
-    return DatabaseTarget(name, varhome, options["libhome"], *known)
-
-
-def _reset_database(name: str, varhome: Path | None, options: dict[str, Any]) -> bool:
+def _reset_database(target: DatabaseTarget, read: dict[str, str]) -> bool:
     """Forget the messages of an instance that keeps them in a database; false for a member of an enhanced cluster, whose data stay."""
-    target = _target(name, varhome, options)
-    databases = target.databases(**options["read"])
+    databases = target.databases(**read)
     if databases.store is None or databases.enhanced:
         return not databases.enhanced
     from mqbroker.storage.sql.schema import prepare
@@ -209,30 +196,28 @@ def _reset_database(name: str, varhome: Path | None, options: dict[str, Any]) ->
     return True
 
 
-def _reset_store(name: str, varhome: Path | None, options: dict[str, Any]) -> None:
-    folder = instance_folder(varhome, name)
-    with stopped(folder, definitions_of(options["definitions"]), "-reset store"):
-        if not _reset_database(name, varhome, options):
+def _reset_store(target: DatabaseTarget, read: dict[str, str]) -> None:
+    data = target.folder / "data"
+    with stopped(target.folder, target.defined, "-reset store"):
+        if not _reset_database(target, read):
             click.echo("-reset store is ignored in an enhanced cluster: its brokers share their data", err=True)
             return
         try:
-            if (folder / "data").exists():
-                shutil.rmtree(folder / "data")
-            (folder / "data").mkdir()
+            if data.exists():
+                shutil.rmtree(data)
+            data.mkdir()
         except OSError as error:
             raise CommandError(f"-reset store: {error}") from error
 
 
-def _end_takeovers(name: str, varhome: Path | None, options: dict[str, Any]) -> None:
+def _end_takeovers(target: DatabaseTarget, options: dict[str, Any]) -> None:
     from mqbroker.cli.imq.takeovers import end_takeovers
     from mqbroker.config.imq.instance import ImqStart
 
-    folder = instance_folder(varhome, name)
-    if not folder.exists():
-        raise CommandError(f"There is no instance {folder.name} in {folder.parent}")
-    properties = option_properties(options) | _database_properties(name, varhome, options)
+    _check_instance(target.folder)
+    properties = option_properties(options) | _database_properties(target, options["read"])
     properties |= _over(properties, options["read"])
-    end_takeovers(folder, ImqStart(definitions_of(options["definitions"]), properties, installation_of(options["libhome"])))
+    end_takeovers(target.folder, ImqStart(target.defined, properties, installation_of(options["libhome"])))
 
 
 def _reset_properties(folder: Path) -> None:
@@ -244,9 +229,13 @@ def _reset_properties(folder: Path) -> None:
         raise CommandError(f"-reset props: {error}") from error
 
 
-def _remove(folder: Path, force: bool, definitions: dict[str, str]) -> None:
+def _check_instance(folder: Path) -> None:
     if not folder.exists():
         raise CommandError(f"There is no instance {folder.name} in {folder.parent}")
+
+
+def _remove(folder: Path, force: bool, definitions: dict[str, str]) -> None:
+    _check_instance(folder)
     if not force and not click.confirm(f"Do you want to remove instance {folder.name} with all its messages?", default=False):
         raise CommandError("The instance was not removed.")
     with stopped(folder, definitions, "-remove instance", broken_may_be=True):

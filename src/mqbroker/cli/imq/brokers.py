@@ -9,10 +9,8 @@ from typing import Any
 import click
 
 from mqbroker.cli.imq.tables import nested, properties, table
-from mqbroker.cli.imq.target import Target, attributes_option, listed, parse_attributes, target_options
+from mqbroker.cli.imq.target import ON_BROKER, Target, attributes_option, listed, parse_attributes, target_options
 from mqbroker.cli.status import CommandError
-
-_ON_BROKER = "On the broker specified by:"
 
 
 @click.command(epilog="Example: mqbroker imq list bkr -b localhost:7676 -u admin -passfile passfile")
@@ -110,13 +108,9 @@ def query_broker(target: Target, origin: bool) -> None:
 @target_options
 def update_broker(target: Target, attributes: tuple[str, ...]) -> None:
     """Change properties in the file of the instance; they count from the next start on, imq.cluster.url from the next reload on."""
-    values = parse_attributes(attributes)
-    if not values:
-        raise CommandError("Error: the attributes to update need to be specified with the -o option.")
-    target.open("Updating the following broker attributes:", listed(values), _ON_BROKER)
-    if target.confirmed("Are you sure you want to update this broker?", "The broker was not updated."):
-        target.run("Updating the broker failed.", "updateBroker", json.dumps(values))
-        target.tell("Successfully updated the broker.")
+    values = parse_attributes(attributes, needed=True)
+    target.open("Updating the following broker attributes:", listed(values), ON_BROKER)
+    target.change("update", "broker", "updateBroker", json.dumps(values))
 
 
 @click.command(epilog="Example: mqbroker imq quiesce bkr -b b1:7676")
@@ -124,9 +118,7 @@ def update_broker(target: Target, attributes: tuple[str, ...]) -> None:
 def quiesce(target: Target) -> None:
     """Let a broker take no new clients; those that are connected go on, and so do links."""
     target.open("Quiescing the broker where:")
-    if target.confirmed("Are you sure you want to quiesce this broker?", "The broker was not quiesced."):
-        target.run("Quiescing the broker failed.", "quiesce")
-        target.tell("Successfully quiesced the broker.")
+    target.change("quiesce", "broker", "quiesce")
 
 
 @click.command(epilog="Example: mqbroker imq unquiesce bkr -b b1:7676")
@@ -134,9 +126,7 @@ def quiesce(target: Target) -> None:
 def unquiesce(target: Target) -> None:
     """Let a broker take new clients again."""
     target.open("Unquiescing the broker where:")
-    if target.confirmed("Are you sure you want to unquiesce this broker?", "The broker was not unquiesced."):
-        target.run("Unquiescing the broker failed.", "unquiesce")
-        target.tell("Successfully unquiesced the broker.")
+    target.change("unquiesce", "broker", "unquiesce")
 
 
 @click.command(epilog="Example: mqbroker imq shutdown bkr -b b1:7676 -time 60")
@@ -183,7 +173,7 @@ def reload_cluster(target: Target) -> None:
 def change_master(target: Target, attributes: tuple[str, ...]) -> None:
     """Let another broker keep the change record.  Sent to the present master."""
     values = parse_attributes(attributes)
-    target.open("Changing cluster master broker to:", listed(values), _ON_BROKER)
+    target.open("Changing cluster master broker to:", listed(values), ON_BROKER)
     question = "Are you sure you want to change the cluster master broker ?"
     if target.confirmed(question, "Cluster master broker is not changed."):
         target.run("Changing cluster master broker failed.", "changeMaster", json.dumps(values))

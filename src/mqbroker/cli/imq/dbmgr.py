@@ -5,15 +5,14 @@ The commands work while the brokers are stopped, as those of ``imqdbmgr`` do.
 
 from __future__ import annotations
 
-import functools
 import os
 import posixpath
 import socket
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 import click
 
@@ -26,7 +25,7 @@ from mqbroker.cli.imq.instances import (
     read_broker_xml,
     read_bytes,
 )
-from mqbroker.cli.options import together, without_effect
+from mqbroker.cli.options import FOLDER, PATH, gathered, together, without_effect
 from mqbroker.cli.status import CommandError
 
 if TYPE_CHECKING:
@@ -41,10 +40,10 @@ _OPTIONS = together(
     without_effect("-s", "-verbose", values=("-javahome", "-jrehome")),
     click.option("-p", "password", help="Password of the database, in the place of the property's."),
     click.option("-u", "user", help="User of the database, in the place of the property's."),
-    click.option("-passfile", "passfile", type=click.Path(path_type=Path), help="File with passwords: imq.passfile.name."),
+    click.option("-passfile", "passfile", type=PATH, help="File with passwords: imq.passfile.name."),
     click.option("-D", "definitions", multiple=True, metavar="NAME=VALUE", help="A property, above those of all files."),
-    click.option("-libhome", "libhome", type=click.Path(path_type=Path, file_okay=False), help="Folder of the installation."),
-    click.option("-varhome", "varhome", type=click.Path(path_type=Path, file_okay=False), help="Folder of instances."),
+    click.option("-libhome", "libhome", type=FOLDER, help="Folder of the installation."),
+    click.option("-varhome", "varhome", type=FOLDER, help="Folder of instances."),
     click.option("-name", "-b", "name", default=DEFAULT_NAME, show_default=True, help="Name of the instance whose properties count."),
 )
 
@@ -100,11 +99,9 @@ class DatabaseTarget:
         configuration = read_broker_xml(self.folder, self.defined)
         return None if configuration is None else configuration.database_store
 
-    @contextmanager
-    def connected(self, configuration: DatabaseStoreConfiguration) -> Iterator[tuple[Database, Connection]]:
+    def connected(self, configuration: DatabaseStoreConfiguration) -> AbstractContextManager[tuple[Database, Connection]]:
         """As :func:`connected`, with a file of SQLite relative to the instance."""
-        with connected(configuration, self.folder) as found:
-            yield found
+        return connected(configuration, self.folder)
 
 
 @contextmanager
@@ -130,11 +127,4 @@ def connected(configuration: DatabaseStoreConfiguration, folder: Path) -> Iterat
 
 def database_options(command: Callable[Concatenate[DatabaseTarget, P], R]) -> Callable[..., R]:
     """``-name``, ``-varhome`` and the others; the command gets them as its first argument."""
-    names = [field.name for field in fields(DatabaseTarget)]
-
-    @functools.wraps(command)
-    def wrapper(*args: Any, **values: Any) -> R:
-        target = DatabaseTarget(**{name: values.pop(name) for name in names})
-        return command(target, *args, **values)
-
-    return _OPTIONS(wrapper)
+    return _OPTIONS(gathered(command, DatabaseTarget, (field.name for field in fields(DatabaseTarget))))

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING
 import click
 
 from mqbroker.cli.imq.dbmgr import DatabaseTarget, database_options
+from mqbroker.cli.options import PATH
 from mqbroker.cli.status import CommandError
 
 if TYPE_CHECKING:
     from mqbroker.imq.peers.record_table import RecordTable
     from mqbroker.storage.sql.database import Connection
 
-_FILE = click.option("-file", "file", required=True, type=click.Path(path_type=Path), help="The file of the backup.")
+_FILE = click.option("-file", "file", required=True, type=PATH, help="The file of the backup.")
 
 
 @contextmanager

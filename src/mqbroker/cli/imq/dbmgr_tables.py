@@ -7,7 +7,7 @@ import json
 import math
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,16 +17,14 @@ import click
 from mqbroker.cli.imq.dbmgr import DatabaseTarget, database_options
 from mqbroker.cli.imq.instances import stopped
 from mqbroker.cli.imq.tables import properties, table
+from mqbroker.cli.options import PATH
 from mqbroker.cli.status import CommandError
 
 if TYPE_CHECKING:
     from mqbroker.config.imq.databases import Databases
     from mqbroker.storage.sql.database import Connection, Database
 
-_DIRECTORY = click.option("-dir", "directory", required=True, type=click.Path(path_type=Path), help="The folder of the backup.")
-_NUMBER = click.option("-n", "broker", required=True, help="The id of the broker (imq.brokerid).")
-
-
+_DIRECTORY = click.option("-dir", "directory", required=True, type=PATH, help="The folder of the backup.")
 _FORCE = click.option("-f", "force", is_flag=True, help="Also where the database has data of other brokers or clusters.")
 _LOOK_SECONDS = 1.0
 
@@ -45,11 +43,9 @@ class _Store:
         """The id of the instance, '' without one."""
         return self.databases.broker
 
-    @contextmanager
-    def unused(self, action: str) -> Iterator[None]:
+    def unused(self, action: str) -> AbstractContextManager[object]:
         """The broker of the instance does not run meanwhile.  Raises CommandError where it does."""
-        with stopped(self.target.folder, self.target.defined, action):
-            yield
+        return stopped(self.target.folder, self.target.defined, action)
 
     def check_stopped(self) -> None:
         """Raises CommandError for a database that brokers of enhanced clusters use now: their stamps go on."""
@@ -225,7 +221,7 @@ def restore_tables(target: DatabaseTarget, directory: Path, force: bool) -> None
 
 
 @click.command(epilog="Example: mqbroker imq dbmgr remove bkr -n b2 -varhome /var/imq -name b1")
-@_NUMBER
+@click.option("-n", "broker", required=True, help="The id of the broker (imq.brokerid).")
 @click.option("-f", "force", is_flag=True, help="Do not ask.")
 @database_options
 def remove_broker(target: DatabaseTarget, broker: str, force: bool) -> None:

@@ -8,13 +8,12 @@ from typing import Any
 import click
 
 from mqbroker.cli.imq.tables import nested, properties, table
-from mqbroker.cli.imq.target import Target, attributes_option, listed, parse_attributes, target_options
+from mqbroker.cli.imq.target import ON_BROKER, Target, attributes_option, doing, listed, parse_attributes, target_options
 from mqbroker.cli.options import together
 from mqbroker.cli.status import CommandError
 from mqbroker.config.imq.destinations import BY_NAME, UNLIMITED_BY_ZERO
 
 TYPES = {"q": "Queue", "t": "Topic"}
-_ON_BROKER = "On the broker specified by:"
 
 _named = together(
     click.option("-n", "name", help="Name of the destination."),
@@ -61,30 +60,25 @@ def list_destinations(target: Target, kind: str | None, temporary: bool) -> None
 
 def _rows(rows: list[dict[str, Any]], kind: str | None) -> str:
     counts = ("Count", "Remote", "UnAck", "InDelay", "Avg Size")
-
-    def counted(row: dict[str, Any]) -> tuple[Any, ...]:
-        return row["msgs"], row["remote"], row["unAck"], row["inDelay"], row["avgSize"]
-
-    def named(row: dict[str, Any]) -> tuple[Any, ...]:
-        return row["name"], row["type"], row["state"]
-
-    first = (("Name", 1), ("Type", 1), ("State", 1))
     if kind == "q":
-        return table(
-            ("", "", "", "", "Active", "Backup", *counts),
-            [(*named(row), row["producers"], row["consumers"], 0, *counted(row)) for row in rows],
-            (*first, ("Producers", 1), ("Consumers", 2), ("Msgs", 5)),
-            gap=2,
-            centred=True,
-        )
-    wild = {"Queue": "-"}
+        kinds: tuple[str, ...] = ("", "Active", "Backup")
+        over = (("Producers", 1), ("Consumers", 2))
+    else:
+        kinds = ("Total", "Wildcard", "Total", "Wildcard")
+        over = (("Producers", 2), ("Consumers", 2))
+
+    def cells(row: dict[str, Any]) -> tuple[Any, ...]:
+        named = row["name"], row["type"], row["state"]
+        counted = row["msgs"], row["remote"], row["unAck"], row["inDelay"], row["avgSize"]
+        if kind == "q":
+            return *named, row["producers"], row["consumers"], 0, *counted
+        wild = "-" if row["type"].startswith("Queue") else 0
+        return *named, row["producers"], wild, row["consumers"], wild, *counted
+
     return table(
-        ("", "", "", "Total", "Wildcard", "Total", "Wildcard", *counts),
-        [
-            (*named(row), row["producers"], wild.get(row["type"][:5], 0), row["consumers"], wild.get(row["type"][:5], 0), *counted(row))
-            for row in rows
-        ],
-        (*first, ("Producers", 2), ("Consumers", 2), ("Msgs", 5)),
+        ("", "", "", *kinds, *counts),
+        map(cells, rows),
+        (("Name", 1), ("Type", 1), ("State", 1), *over, ("Msgs", 5)),
         gap=2,
         centred=True,
     )
@@ -96,7 +90,7 @@ def _rows(rows: list[dict[str, Any]], kind: str | None) -> str:
 def query_destination(target: Target, kind: str | None, name: str | None) -> None:
     """Show everything about a destination."""
     which, label = _checked(kind, name)
-    target.open("Querying the destination where:", _which(which, label), _ON_BROKER)
+    target.open("Querying the destination where:", _which(which, label), ON_BROKER)
     found = target.run("Querying the destination failed.", "queryDestination", which, label)
     target.show(nested(found), properties(found))
     target.tell("Successfully queried the destination.")
@@ -112,7 +106,7 @@ def create_destination(target: Target, kind: str | None, name: str | None, attri
     values = _limits(parse_attributes(attributes))
     shown = {BY_NAME[key].title if key in BY_NAME else key: value for key, value in values.items()}
     about = {"Destination Name": label, "Destination Type": TYPES[which]} | shown
-    target.open("Creating a destination with the following attributes:", listed(about), _ON_BROKER)
+    target.open("Creating a destination with the following attributes:", listed(about), ON_BROKER)
     target.run("Creating the destination failed.", "createDestination", which, label, json.dumps(values))
     target.tell("Successfully created the destination.")
 
@@ -124,14 +118,10 @@ def create_destination(target: Target, kind: str | None, name: str | None, attri
 def update_destination(target: Target, kind: str | None, name: str | None, attributes: tuple[str, ...]) -> None:
     """Change attributes of a destination on all brokers."""
     which, label = _checked(kind, name)
-    values = _limits(parse_attributes(attributes))
-    if not values:
-        raise CommandError("Error: the attributes to update need to be specified with the -o option.")
+    values = _limits(parse_attributes(attributes, needed=True))
     opening = f"Updating the {TYPES[which]} destination that has the name:"
-    target.open(opening, label, "with the following updated attributes:", listed(values), _ON_BROKER)
-    if target.confirmed("Are you sure you want to update this destination?", "The destination was not updated."):
-        target.run("Updating the destination failed.", "updateDestination", which, label, json.dumps(values))
-        target.tell("Successfully updated the destination.")
+    target.open(opening, label, "with the following updated attributes:", listed(values), ON_BROKER)
+    target.change("update", "destination", "updateDestination", which, label, json.dumps(values))
 
 
 @click.command(epilog="Example: mqbroker imq destroy dst -t q -n orders -f")
@@ -139,11 +129,7 @@ def update_destination(target: Target, kind: str | None, name: str | None, attri
 @target_options
 def destroy_destination(target: Target, kind: str | None, name: str | None) -> None:
     """Destroy a destination with its messages on all brokers; its consumers are closed."""
-    which, label = _checked(kind, name)
-    target.open("Destroying the destination where:", _which(which, label), _ON_BROKER)
-    if target.confirmed("Are you sure you want to destroy this destination?", "The destination was not destroyed."):
-        target.run("Destroying the destination failed.", "destroyDestination", which, label)
-        target.tell("Successfully destroyed the destination.")
+    _change(target, "destroy", "destroyDestination", kind, name)
 
 
 @click.command(epilog="Example: mqbroker imq purge dst -t q -n orders -f")
@@ -151,8 +137,10 @@ def destroy_destination(target: Target, kind: str | None, name: str | None) -> N
 @target_options
 def purge_destination(target: Target, kind: str | None, name: str | None) -> None:
     """Remove all messages that this broker keeps of a destination."""
+    _change(target, "purge", "purgeDestination", kind, name)
+
+
+def _change(target: Target, verb: str, operation: str, kind: str | None, name: str | None) -> None:
     which, label = _checked(kind, name)
-    target.open("Purging the destination where:", _which(which, label), _ON_BROKER)
-    if target.confirmed("Are you sure you want to purge this destination?", "The destination was not purged."):
-        target.run("Purging the destination failed.", "purgeDestination", which, label)
-        target.tell("Successfully purged the destination.")
+    target.open(f"{doing(verb)} the destination where:", _which(which, label), ON_BROKER)
+    target.change(verb, "destination", operation, which, label)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from mqbroker.cli.imq.tables import table
-from mqbroker.cli.imq.target import Target, target_options
+from mqbroker.cli.imq.target import ON_BROKER, Target, doing, target_options
 from mqbroker.cli.options import together
 from mqbroker.cli.status import CommandError
 
@@ -41,9 +41,7 @@ _named = together(
 @target_options
 def destroy_durable(target: Target, name: str | None, client_id: str | None) -> None:
     """Destroy a durable subscription with its messages on all brokers."""
-    if _asked(target, "Destroying", "destroy", "destroyed", name, client_id):
-        target.run("Destroying the durable subscription failed.", "destroyDurable", name, client_id)
-        target.tell("Successfully destroyed the durable subscription.")
+    _change(target, "destroy", "destroyDurable", name, client_id)
 
 
 @click.command(epilog="Example: mqbroker imq purge dur -n prices -c client1")
@@ -51,15 +49,13 @@ def destroy_durable(target: Target, name: str | None, client_id: str | None) -> 
 @target_options
 def purge_durable(target: Target, name: str | None, client_id: str | None) -> None:
     """Remove all messages that this broker keeps for a durable subscription."""
-    if _asked(target, "Purging", "purge", "purged", name, client_id):
-        target.run("Purging the durable subscription failed.", "purgeDurable", name, client_id)
-        target.tell("Successfully purged the durable subscription.")
+    _change(target, "purge", "purgeDurable", name, client_id)
 
 
-def _asked(target: Target, doing: str, do: str, done: str, name: str | None, client_id: str | None) -> bool:
-    """Is it to be done?  Raises CommandError without a name."""
+def _change(target: Target, verb: str, operation: str, name: str | None, client_id: str | None) -> None:
+    """Raises CommandError without a name."""
     if not name:
         raise CommandError("Error: The durable subscription name needs to be specified with the -n option.")
     about = table(("Durable Sub. Name", "Client ID"), [(name, client_id or "")])
-    target.open(f"{doing} the durable subscription where:", about, "On the broker specified by:")
-    return target.confirmed(f"Are you sure you want to {do} this durable subscription?", f"The durable subscription was not {done}.")
+    target.open(f"{doing(verb)} the durable subscription where:", about, ON_BROKER)
+    target.change(verb, "durable subscription", operation, name, client_id)

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import socket
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar
 
 import click
 
 from mqbroker.cli.imq.tables import properties, table
-from mqbroker.cli.options import JSON, ConnectionOptions, together, without_effect
+from mqbroker.cli.options import JSON, PATH, ConnectionOptions, gathered, named_values, together, without_effect
 from mqbroker.cli.status import CommandError, NoConnection
 from mqbroker.config.imq.places import Place, parse_place
 from mqbroker.config.properties.properties import PropertiesError, parse_properties
@@ -34,6 +33,7 @@ WAIT_SECONDS = 60.0
 """How long a command waits until a broker has stopped, or is there again."""
 _LOOK_SECONDS = 0.1
 
+ON_BROKER: Final = "On the broker specified by:"
 _YES = ("y", "yes")
 _NO = ("", "n", "no")
 
@@ -43,7 +43,7 @@ _OPTIONS = together(
     click.option("-secure", "secure", is_flag=True, help="Connect with TLS; any certificate is trusted."),
     click.option("-s", "silent", is_flag=True, help="Print nothing but errors and questions."),
     click.option("-f", "force", is_flag=True, help="Do not ask."),
-    click.option("-passfile", "passfile", type=click.Path(path_type=Path), help=f"File with {PASSWORD}=…. Asked for without."),
+    click.option("-passfile", "passfile", type=PATH, help=f"File with {PASSWORD}=…. Asked for without."),
     click.option("-u", "user", default="admin", show_default=True, help="User to log in as."),
     click.option("-b", "broker", default="localhost:7676", show_default=True, metavar="HOST:PORT", help="The broker."),
 )
@@ -130,8 +130,7 @@ class Target:
         except ManagementError as error:
             raise CommandError(f"Error while performing this operation on the broker.\n{error}\n\n{failed}") from error
 
-    @contextmanager
-    def connected(self) -> Iterator[Management]:
+    def connected(self) -> AbstractContextManager[Management]:
         """Management of the broker for the time of one command."""
         from mqbroker.cli.management import management
 
@@ -139,8 +138,7 @@ class Target:
         host = f"[{place.host}]" if ":" in place.host else place.host
         url = f"tcp://{host}:{place.port}" + ("?sslEnabled=true&trustAll=true&verifyHost=false" if self.secure else "")
         password = self._password()
-        with management(ConnectionOptions(url, "", self.user, password, None, True, False, None, quiet=True)) as broker:
-            yield broker
+        return management(ConnectionOptions(url, "", self.user, password, None, True, False, None, quiet=True))
 
     def ask(self, broker: Management, operation: str, *parameters: object) -> Any:
         """The result of an operation of the resource of OpenMQ's commands."""
@@ -152,6 +150,13 @@ class Target:
         """Carry out one operation; ``failed`` is the last line where that does not succeed."""
         with self.failing(failed), self.connected() as broker:
             return self.ask(broker, operation, *parameters)
+
+    def change(self, verb: str, what: str, operation: str, *parameters: object) -> None:
+        """Carry out an operation that does ``verb`` to ``what`` ("purge", "destination"), unless the answer to the question is no."""
+        done = f"{verb.removesuffix('e')}ed"
+        if self.confirmed(f"Are you sure you want to {verb} this {what}?", f"The {what} was not {done}."):
+            self.run(f"{doing(verb)} the {what} failed.", operation, *parameters)
+            self.tell(f"Successfully {done} the {what}.")
 
     def wait(self, *, there: bool, failed: str) -> None:
         """Return when something listens at the broker's place, or nothing does.  Fails after :data:`WAIT_SECONDS`."""
@@ -194,24 +199,19 @@ def _plain(text: str) -> str:
 
 def target_options(command: Callable[Concatenate[Target, P], R]) -> Callable[..., R]:
     """``-b``, ``-u`` and the others; the command gets them as its first argument."""
-    names = [field.name for field in fields(Target)]
-
-    @functools.wraps(command)
-    def wrapper(*args: Any, **values: Any) -> R:
-        target = Target(**{name: values.pop(name) for name in names})
-        return command(target, *args, **values)
-
-    return _OPTIONS(wrapper)
+    return _OPTIONS(gathered(command, Target, (field.name for field in fields(Target))))
 
 
-def parse_attributes(words: tuple[str, ...]) -> dict[str, str]:
-    """The attributes of ``-o``.  Raises CommandError for a word without ``=``."""
-    found: dict[str, str] = {}
-    for word in words:
-        name, equals, value = word.partition("=")
-        if not equals or not name:
-            raise CommandError(f"Error: the attribute '{word}' is not valid: expected name=value")
-        found[name] = value
+def doing(verb: str) -> str:
+    """``Purging`` for ``purge``."""
+    return f"{verb.removesuffix('e')}ing".capitalize()
+
+
+def parse_attributes(words: tuple[str, ...], needed: bool = False) -> dict[str, str]:
+    """The attributes of ``-o``.  Raises CommandError for a word without ``=``, and without any where they are ``needed``."""
+    found = named_values(words, lambda word: CommandError(f"Error: the attribute '{word}' is not valid: expected name=value"))
+    if needed and not found:
+        raise CommandError("Error: the attributes to update need to be specified with the -o option.")
     return found
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final
 
 import click
@@ -37,8 +36,7 @@ def create(connection: ConnectionOptions, name: str | None, anycast: bool | None
     types = _routing_types(anycast, multicast)
     if not types:
         raise BadUsage("an address needs --anycast, --multicast or both")
-    with management(connection) as broker:
-        _report(lambda: broker.invoke("broker", "createAddress", address, types), "create", address)
+    _change(connection, "create", address, "createAddress", types)
 
 
 @click.command(epilog="Example: mqbroker address update --name orders --anycast --multicast")
@@ -50,8 +48,7 @@ def update(connection: ConnectionOptions, name: str | None, anycast: bool | None
     types = _routing_types(anycast, multicast)
     if not types:
         raise BadUsage("say which routing types the address may have: --anycast, --multicast or both")
-    with management(connection) as broker:
-        _report(lambda: broker.invoke("broker", "updateAddress", address, types), "update", address)
+    _change(connection, "update", address, "updateAddress", types)
 
 
 @click.command(epilog="Example: mqbroker address delete --name orders --force")
@@ -62,8 +59,7 @@ def update(connection: ConnectionOptions, name: str | None, anycast: bool | None
 def delete(connection: ConnectionOptions, name: str | None, force: bool) -> None:
     """Delete an address."""
     address = name or ask("name of the address", "--name", connection)
-    with management(connection) as broker:
-        _report(lambda: broker.invoke("broker", "deleteAddress", address, force) and None, "delete", address)
+    _change(connection, "delete", address, "deleteAddress", force)
 
 
 @click.command(epilog="Example: mqbroker address show --name orders --bindings")
@@ -93,8 +89,9 @@ def show(connection: ConnectionOptions, name: str | None, bindings: bool, as_jso
             click.echo(result)
 
 
-def _report(operation: Callable[[], object], verb: str, name: str) -> None:
-    with failing(f"Failed to {verb} address {name}. Reason: "):
-        described = operation()
-    subject = described if isinstance(described, str) and described else f"Address {name}"
-    click.echo(f"{subject} {verb}d successfully.")
+def _change(connection: ConnectionOptions, verb: str, name: str, operation: str, *parameters: object) -> None:
+    """Carry out an operation, and print what the broker says of the address, if it says something."""
+    with management(connection) as broker, failing(f"Failed to {verb} address {name}. Reason: "):
+        described = broker.invoke("broker", operation, name, *parameters)
+        subject = described if isinstance(described, str) and described else f"Address {name}"
+        click.echo(f"{subject} {verb}d successfully.")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
 from typing import Any
 
 import click
@@ -58,8 +57,7 @@ def _settings(options: dict[str, Any]) -> dict[str, Any]:
 
 def _send(connection: ConnectionOptions, operation: str, verb: str, settings: dict[str, Any]) -> None:
     text = json.dumps({key: value for key, value in settings.items() if value is not None})
-    with management(connection) as broker:
-        _report(lambda: broker.invoke("broker", operation, text), verb, settings["name"])
+    _change(connection, verb, settings["name"], "broker", operation, text)
 
 
 @click.command(epilog="Example: mqbroker queue create --name orders --address orders --anycast --durable --auto-create-address --silent")
@@ -99,8 +97,7 @@ def update(connection: ConnectionOptions, /, **options: Any) -> None:
 def delete(connection: ConnectionOptions, name: str | None, remove_consumers: bool, delete_address: bool) -> None:
     """Delete a queue with its messages."""
     queue = name or ask("name of the queue", "--name", connection)
-    with management(connection) as broker:
-        _report(lambda: broker.invoke("broker", "destroyQueue", queue, remove_consumers, delete_address), "delete", queue)
+    _change(connection, "delete", queue, "broker", "destroyQueue", queue, remove_consumers, delete_address)
 
 
 @click.command(epilog="Example: mqbroker queue purge --name orders")
@@ -109,16 +106,15 @@ def delete(connection: ConnectionOptions, name: str | None, remove_consumers: bo
 def purge(connection: ConnectionOptions, name: str | None) -> None:
     """Delete all messages of a queue."""
     queue = name or ask("name of the queue", "--name", connection)
-    with management(connection) as broker:
-        _report(lambda: broker.invoke(f"queue.{queue}", "removeAllMessages") and None, "purge", queue)
+    _change(connection, "purge", queue, f"queue.{queue}", "removeAllMessages")
 
 
-def _report(operation: Callable[[], object], verb: str, name: str) -> None:
-    """Print the result as the ``artemis`` command does: with the line about the queue, if the broker has sent it."""
-    with failing(f"Failed to {verb} {name if verb == 'update' else f'queue {name}'}. Reason: "):
-        described = operation()
-    line = _line(described) if isinstance(described, str) and described else f"Queue {name}"
-    click.echo(f"{line} {verb}d successfully.")
+def _change(connection: ConnectionOptions, verb: str, name: str, resource: str, operation: str, *parameters: object) -> None:
+    """Carry out an operation, and print the result as the ``artemis`` command does: with the line about the queue, if one was sent."""
+    with management(connection) as broker, failing(f"Failed to {verb} {name if verb == 'update' else f'queue {name}'}. Reason: "):
+        described = broker.invoke(resource, operation, *parameters)
+        line = _line(described) if isinstance(described, str) and described else f"Queue {name}"
+        click.echo(f"{line} {verb}d successfully.")
 
 
 def _line(described: str) -> str:

@@ -91,7 +91,7 @@ def stat(
         while True:
             nodes: list[dict[str, Any]] = []
             if clustered:
-                queues, nodes = clustered_queues(connection, broker, management, json.loads(wanted), include_management)
+                queues, nodes = clustered_queues(connection, broker, management, wanted, include_management)
                 for each in nodes:
                     if "error" in each:
                         click.echo(f"WARNING: {each['nodeID']} at {each['primary']} is not counted: {each['error']}", err=True)
@@ -121,24 +121,23 @@ def _print(found: dict[str, Any], nodes: dict[str, str], max_width: int, one_lin
         click.echo(f"Internal queues that are not shown: {found['leftOut']} (--internal shows them)")
 
 
-def _filter(queue_name: str | None, field: str | None, operation: str | None, value: str | None) -> str:
+def _filter(queue_name: str | None, field: str | None, operation: str | None, value: str | None) -> dict[str, str]:
+    """As ``listQueues`` takes it."""
     given = [part is not None for part in (field, operation, value)]
     if queue_name is not None and any(given):
         raise BadUsage("either --queueName or --field, --operation and --value")
     if any(given) and not all(given):
         raise BadUsage("--field, --operation and --value go together")
     if queue_name is not None:
-        return json.dumps({"field": "name", "operation": "CONTAINS", "value": queue_name, "sortField": "name", "sortOrder": "asc"})
-    if field is not None and operation is not None:
-        options = {"field": _COLUMNS[field.upper()], "operation": operation.upper(), "value": value}
-        return json.dumps(options | {"sortField": "name", "sortOrder": "asc"})
-    return json.dumps({"field": "", "operation": "", "value": "", "sortField": "name", "sortOrder": "asc"})
+        field, operation, value = "NAME", "CONTAINS", queue_name
+    column = "" if field is None else _COLUMNS[field.upper()]
+    return {"field": column, "operation": (operation or "").upper(), "value": value or "", "sortField": "name", "sortOrder": "asc"}
 
 
-def _queues(broker: Management, wanted: str, include_management: bool) -> list[dict[str, Any]]:
+def _queues(broker: Management, wanted: dict[str, str], include_management: bool) -> list[dict[str, Any]]:
     """The queues that match, without the one on which our own answers come."""
     return [
         entry
-        for entry in rows(broker, "broker", "listQueues", wanted)
+        for entry in rows(broker, "broker", "listQueues", json.dumps(wanted))
         if entry.get("name") != broker.reply_queue and (include_management or not str(entry.get("name")).startswith(MANAGEMENT_QUEUES))
     ]

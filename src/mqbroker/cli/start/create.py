@@ -13,16 +13,13 @@ from typing import Any, Final
 
 import click
 
-from mqbroker.cli.options import together
+from mqbroker.cli.options import FOLDER, JDBC_NAMES, together
 from mqbroker.cli.start.instance_files import InstanceSettings, instance_files, parse_destinations
 from mqbroker.cli.status import BadUsage, CommandError
 from mqbroker.config.model.configuration import Configuration
 from mqbroker.config.model.database import DatabaseStoreConfiguration
 from mqbroker.messaging.routing.remote import LoadBalancing
 
-_NOT_YET: Final = {
-    "journal_retention": "journal retention is",
-}
 SQLITE_URL: Final = "jdbc:sqlite:data/mqbroker.db"
 _JAVA_FLAGS: Final = (
     "--cygwin",
@@ -47,12 +44,7 @@ _JAVA_VALUES: Final = (
     "--java-memory",
     "--java-options",
     "--java-utility-options",
-    "--jdbc-bindings-table-name",
-    "--jdbc-driver-class-name",
-    "--jdbc-large-message-table-name",
-    "--jdbc-message-table-name",
-    "--jdbc-node-manager-table-name",
-    "--jdbc-page-store-table-name",
+    *JDBC_NAMES,
     "--journal-device-block-size",
     "--journal-max-io",
     "--ssl-key",
@@ -68,13 +60,9 @@ _java_options = together(
 )
 """Options of ``artemis create`` about Java and about protocols that are not spoken: accepted, so that scripts carry over."""
 
-_options_not_yet = together(
-    *(click.option(f"--{name.replace('_', '-')}", is_flag=name != "journal_retention", hidden=True) for name in _NOT_YET),
-)
-
 
 @click.command(epilog="Example: mqbroker create /var/lib/mybroker --user admin --password secret --require-login --host 127.0.0.1")
-@click.argument("directory", type=click.Path(path_type=Path, file_okay=False))
+@click.argument("directory", type=FOLDER)
 @click.option("--name", help="Name of the broker. Default: the host.")
 @click.option("--host", default="0.0.0.0", show_default=True, help="Address that the broker listens on.")
 @click.option("--default-port", type=click.IntRange(1, 65535), default=61616, show_default=True, help="Port of the acceptor 'artemis'.")
@@ -169,7 +157,7 @@ _options_not_yet = together(
 @click.option("--force", is_flag=True, help="Overwrite the configuration of an existing instance. Its data is kept.")
 @click.option("--silent", is_flag=True, help="Ask nothing. Defaults: user admin, password admin, login required.")
 @click.option("--verbose", is_flag=True, help="Print every file that is written.")
-@_options_not_yet
+@click.option("--journal-retention", hidden=True)
 @_java_options
 def create(directory: Path, **options: Any) -> None:
     """Create an instance folder for a broker in DIRECTORY.
@@ -177,7 +165,9 @@ def create(directory: Path, **options: Any) -> None:
     Options of `artemis create` that concern Java, its web console or other protocols are accepted without effect, except -Dname=value
     in --java-options, which sets the value of ${name} in broker.xml.
     """
-    _refuse_what_is_not_there(options)
+    if options["journal_retention"]:
+        text = "journal retention is not supported by this version; leave the option out to create a single broker"
+        raise BadUsage(f"--journal-retention: {text}")
     options["backup"] |= options["slave"]  # the old name
     if options["etc"] != "etc":
         raise BadUsage("--etc: the configuration is in the folder etc of the instance, nowhere else")
@@ -188,7 +178,7 @@ def create(directory: Path, **options: Any) -> None:
     if options["failover_on_shutdown"] and not settings.shared_store:
         click.echo("--failover-on-shutdown has no effect without --shared-store", err=True)
     click.echo(f"Creating mqbroker instance at: {folder}")
-    _write(folder, settings, bool(options["verbose"]))
+    write_instance(folder, settings.data, instance_files(settings), options["verbose"])
     without_effect = [name for name in (*_JAVA_FLAGS, *_JAVA_VALUES) if options[name[2:].replace("-", "_")]]
     if all(word.startswith("-D") for word in _java_words(options)):
         without_effect = [name for name in without_effect if name != "--java-options"]
@@ -203,14 +193,6 @@ def create(directory: Path, **options: Any) -> None:
     script = shlex.quote(str(folder / "bin" / "mqbroker"))
     service = shlex.quote(str(folder / "bin" / "mqbroker-service"))
     click.echo(f"\nStart the broker with:\n\n   {script} run\n\nor in the background with:\n\n   {service} start\n")
-
-
-def _refuse_what_is_not_there(options: dict[str, Any]) -> None:
-    for name, subject in _NOT_YET.items():
-        if options[name]:
-            raise BadUsage(
-                f"--{name.replace('_', '-')}: {subject} not supported by this version; leave the option out to create a single broker"
-            )
 
 
 def _settings(directory: Path, options: dict[str, Any]) -> InstanceSettings:
@@ -329,10 +311,6 @@ def _missing(option: str, text: str, guess: str, options: dict[str, Any], asking
     if options["silent"]:
         return guess
     raise BadUsage(f"{option} is needed: {text} (--silent takes '{guess}')")
-
-
-def _write(folder: Path, settings: InstanceSettings, verbose: bool) -> None:
-    write_instance(folder, settings.data, instance_files(settings), verbose)
 
 
 def write_instance(folder: Path, data: str, files: Iterable[tuple[str, str, int]], verbose: bool = False) -> None:

@@ -7,7 +7,7 @@ console) are left out.  ``tests/unit/cli/start/test_instance_files.py`` checks t
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -20,7 +20,7 @@ from mqbroker.config.model.database import DatabaseStoreConfiguration
 
 _LOGIN_MODULE: Final = "org.apache.activemq.artemis.spi.core.security.jaas"
 _BASIC_MANAGER: Final = "org.apache.activemq.artemis.spi.core.security.ActiveMQBasicSecurityManager"
-_PERMISSIONS: Final = (
+PERMISSIONS: Final = (
     "createNonDurableQueue",
     "deleteNonDurableQueue",
     "createDurableQueue",
@@ -105,24 +105,17 @@ def parse_destinations(text: str, option: str, default: str) -> list[tuple[str, 
 
 def instance_files(settings: InstanceSettings) -> Iterator[tuple[str, str, int]]:
     """Path in the instance, text and permission bits of every file."""
-    hashed = hash_password(settings.password, settings.salt)
     yield "etc/broker.xml", _broker_xml(settings), SECRET
-    yield (
-        "etc/artemis-users.properties",
-        f"# name = password, or name = ENC(hash) of `mqbroker mask --hash`\n{_key(settings.user)} = {hashed}\n",
-        SECRET,
-    )
-    yield (
-        "etc/artemis-roles.properties",
-        f"# role = users, separated by commas without blanks\n{_key(settings.role)} = {settings.user}\n",
-        READABLE,
-    )
-    yield from frame_files(settings, hashed)
+    yield from frame_files(settings, {settings.user: hash_password(settings.password, settings.salt)}, {settings.role: settings.user})
 
 
-def frame_files(settings: FrameSettings, hashed: str) -> Iterator[tuple[str, str, int]]:
-    """As :func:`instance_files`, but without broker.xml, users and roles; ``hashed`` is the password of the first user."""
-    yield "etc/bootstrap.xml", _bootstrap_xml(settings, hashed), SECRET
+def frame_files(settings: FrameSettings, users: Mapping[str, str], roles: Mapping[str, str]) -> Iterator[tuple[str, str, int]]:
+    """As :func:`instance_files`, but without broker.xml.  ``users`` are hashed passwords by user, ``roles`` users by role."""
+    listed = "".join(f"{_key(name)} = {hashed}\n" for name, hashed in users.items())
+    yield "etc/artemis-users.properties", f"# name = password, or name = ENC(hash) of `mqbroker mask --hash`\n{listed}", SECRET
+    listed = "".join(f"{_key(role)} = {user}\n" for role, user in roles.items())
+    yield "etc/artemis-roles.properties", f"# role = users, separated by commas without blanks\n{listed}", READABLE
+    yield "etc/bootstrap.xml", _bootstrap_xml(settings, users[settings.user]), SECRET
     yield "etc/login.config", _login_config(settings), READABLE
     yield "etc/artemis.profile", _profile(settings), READABLE
     yield "bin/mqbroker", _start_script(settings), PROGRAM
@@ -161,7 +154,7 @@ def _database_store(database: DatabaseStoreConfiguration, shared: bool) -> str:
 def _broker_xml(settings: InstanceSettings) -> str:
     data = escape(settings.data.rstrip("/"))
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
-    permissions = "\n".join(f'            <permission type="{name}" roles={quoteattr(settings.role)}/>' for name in _PERMISSIONS)
+    permissions = "\n".join(f'            <permission type="{name}" roles={quoteattr(settings.role)}/>' for name in PERMISSIONS)
     optional = ""
     if settings.global_max_size:
         optional += f"      <global-max-size>{escape(settings.global_max_size)}</global-max-size>\n"

@@ -3,32 +3,21 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
 
 import click
 
-from mqbroker.cli.options import instance_option, verbose_option, without_effect
+from mqbroker.cli.daemon import become_broker
+from mqbroker.cli.options import FILE, FOLDER, instance_option, verbose_option, without_effect
 from mqbroker.cli.status import BadUsage, CommandError
-
-R = TypeVar("R", bound=Callable[..., Any])
 
 TAKEN_SECONDS = 5.0
 """How long a running broker may take to notice the marker: ten times the period in which it looks."""
 _CHECK_SECONDS = 0.1
 _BOOTSTRAP = "bootstrap.xml"
 _CONFIGURATION = click.argument("configuration", required=False)
-_FILE = click.option(
-    "--broker", type=click.Path(path_type=Path, dir_okay=False), help="The broker.xml to use instead of the one that bootstrap.xml names."
-)
-
-
-def _folder(name: str, text: str) -> Callable[[R], R]:
-    return click.option(name, type=click.Path(path_type=Path, file_okay=False), help=f"{text}. Default: as in broker.xml.")
+_FILE = click.option("--broker", type=FILE, help="The broker.xml to use instead of the one that bootstrap.xml names.")
 
 
 @click.command(epilog="Example: mqbroker run --instance /var/lib/mybroker")
@@ -37,10 +26,10 @@ def _folder(name: str, text: str) -> Callable[[R], R]:
 @click.option("--allow-kill", is_flag=True, help="Obey `mqbroker kill`: end at once, without an orderly shutdown. For tests.")
 @click.option("--properties", help="Properties files, separated by commas, that override broker.xml; DIR/ means all files of that folder.")
 @_FILE
-@_folder("--journal", "Folder of the messages")
-@_folder("--bindings", "Folder of the bindings")
-@_folder("--large-messages", "Folder of the large messages")
-@_folder("--paging", "Folder of paged messages")
+@click.option("--journal", type=FOLDER, help="Folder of the messages. Default: as in broker.xml.")
+@click.option("--bindings", type=FOLDER, help="Folder of the bindings. Default: as in broker.xml.")
+@click.option("--large-messages", type=FOLDER, help="Folder of the large messages. Default: as in broker.xml.")
+@click.option("--paging", type=FOLDER, help="Folder of paged messages. Default: as in broker.xml.")
 @verbose_option
 def run(
     configuration: str | None, instance: Path | None, allow_kill: bool, properties: str | None, verbose: bool, **paths: Path | None
@@ -60,9 +49,7 @@ def run(
             arguments += [f"--{name.replace('_', '-')}", str(path.absolute())]
     if verbose:
         click.echo(f"twistd -n --pidfile= mqbroker {' '.join(arguments)}")
-    sys.stdout.flush()
-    # The process becomes the broker: the starting program keeps the process id, and no memory of the command line is left.
-    os.execv(sys.executable, [sys.executable, "-m", "mqbroker.cli.daemon", *arguments])
+    become_broker(arguments)
 
 
 @click.command(epilog="Example: mqbroker stop --instance /var/lib/mybroker")

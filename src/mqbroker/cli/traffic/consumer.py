@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from mqbroker.cli.connection import connected
+from mqbroker.cli.options import FILE
 from mqbroker.cli.progress import Advance
 from mqbroker.cli.status import BadUsage
 from mqbroker.cli.traffic.load import Load, Pause, load, load_options
@@ -37,9 +38,7 @@ _FILTER = click.option("--filter", "selector", help="Only messages that match th
     show_default=True,
     help="Milliseconds to wait for a message; -1 waits forever.",
 )
-@click.option(
-    "--data", "data_file", type=click.Path(path_type=Path, dir_okay=False), help="Write the messages to this file, for `producer --data`."
-)
+@click.option("--data", "data_file", type=FILE, help="Write the messages to this file, for `producer --data`.")
 @load
 def consumer(run: Load, selector: str | None, durable: bool, break_on_null: bool, receive_timeout: int, data_file: Path | None) -> None:
     """Receive messages.

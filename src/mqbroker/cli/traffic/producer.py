@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from mqbroker.cli.connection import connected
+from mqbroker.cli.options import FILE
 from mqbroker.cli.progress import Advance
 from mqbroker.cli.status import BadUsage
 from mqbroker.cli.traffic.load import Load, load, load_options
@@ -93,12 +94,7 @@ def parse_properties(text: str | None) -> list[tuple[str, str, Any]]:
 @click.option("--text-size", type=click.IntRange(0), help="Send text messages of this many characters.")
 @click.option("--message-size", type=click.IntRange(0), help="Send bytes messages of this many bytes.")
 @click.option("--object-size", type=click.IntRange(0), help="Send object messages that hold a text of this many characters as JSON.")
-@click.option(
-    "--data",
-    "data_file",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="Send the messages in this file, which was written by `consumer --data`.",
-)
+@click.option("--data", "data_file", type=FILE, help="Send the messages in this file, which was written by `consumer --data`.")
 @click.option("--msgttl", type=click.IntRange(0), default=0, help="Milliseconds after which a message expires; 0: never.")
 @click.option("--group", help="Message group (JMSXGroupID) of all messages.")
 @click.option(
@@ -120,7 +116,9 @@ def producer(run: Load, /, data_file: Path | None, msgttl: int, non_persistent: 
         def work(thread: int, tally: Tally, advance: Advance) -> None:
             tally.label = run.label("Producer", thread)
             run.say(f"{tally.label} Started to calculate elapsed time ...\n")
-            messages = _from_file(data_file) if data_file is not None else _from_template(template, run.count)
+            messages = (
+                _from_file(data_file) if data_file is not None else (partial(template.make, number=each) for each in range(run.count))
+            )
             _send(opened, run, messages, tally, advance, msgttl, non_persistent)
 
         tallies, seconds = run.run(run.count if data_file is None else 0, "Producing", work)
@@ -128,10 +126,6 @@ def producer(run: Load, /, data_file: Path | None, msgttl: int, non_persistent: 
 
 
 Maker = Callable[["Session"], "Message"]
-
-
-def _from_template(template: Template, count: int) -> Iterator[Maker]:
-    return (partial(template.make, number=number) for number in range(count))
 
 
 def _from_file(file: Path) -> Iterator[Maker]:

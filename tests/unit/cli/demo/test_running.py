@@ -7,7 +7,8 @@ from typing import Any, cast
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.cli.demo.running import Run, Screen, checked, read_the_rest
+from mqbroker.cli.demo.running import Run, checked, read_the_rest
+from mqbroker.cli.demo.screen import Screen
 from mqbroker.cli.demo.traffic import Consumer, Ledger
 from mqbroker.cli.status import CommandError
 
@@ -47,7 +48,7 @@ class RunTests(SynchronousTestCase):
             pressed.append(key)
             return "" if key == "b" else f"did {key}"
 
-        screen = cast(Screen, SimpleNamespace(line=lambda seconds: "line"))
+        screen = cast(Screen[Any], SimpleNamespace(line=lambda seconds: "line"))
         run = Run(screen, 0.001, press, [(0.0, "a"), (0.0, "b"), (60.0, "c")])
         run.plain()
         self.assertEqual((pressed, run.note), (["a", "b"], "did a"))

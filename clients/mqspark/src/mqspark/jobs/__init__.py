@@ -6,9 +6,11 @@ session that is handed in, and the command, made with :func:`job_command`, that 
 common parts of all jobs are here:
 
 ===================================  ====================================================================================================
-:mod:`mqspark.jobs.command`          options that the commands share, errors as one sentence, exit statuses :mod:`mqspark.jobs.report` the
-answer of a job: tables, notes, an exit status :mod:`mqspark.jobs.progress`         the progress of a job :mod:`mqspark.jobs.session`
-the Spark session of a command, with Spark's own settings :mod:`mqspark.jobs.status`           the exit statuses
+:mod:`mqspark.jobs.command`          options that the commands share, errors as one sentence, exit statuses
+:mod:`mqspark.jobs.report`           the answer of a job: tables, notes, an exit status
+:mod:`mqspark.jobs.progress`         the progress of a job
+:mod:`mqspark.jobs.session`          the Spark session of a command, with Spark's own settings
+:mod:`mqspark.jobs.status`           the exit statuses
 ===================================  ====================================================================================================
 """
 

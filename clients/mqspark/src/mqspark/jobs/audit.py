@@ -28,7 +28,7 @@ from mqspark.jobs.report import Report
 from mqspark.jobs.status import JobError
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, Row, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 LOST: Final = "lost"
 DOUBLED: Final = "doubled"
@@ -147,13 +147,19 @@ def _audit(spark: SparkSession, plan: AuditPlan, progress: Progress) -> Audit:
         rows = reduce(lambda left, right: left.union(right), frames).persist()
         kept.append(rows)
         known = rows.where(f.col("key").isNotNull())
-        total = _one(rows.select(f.count_distinct(*_message()).alias("all"), f.count_distinct(_known_message()).alias("known")))
+        message = f.col("node_id"), f.col("message_id")
+        with_key = f.when(f.col("key").isNotNull(), f.struct(*message))
+        (total,) = rows.select(f.count_distinct(*message).alias("all"), f.count_distinct(with_key).alias("known")).collect()
         if not total["known"]:
             if not total["all"]:
                 raise JobError("there is no message in any of the places: there is nothing to compare")
             raise JobError(f"no message has {plan.wanted}: there is nothing to compare ({total['all']} messages were looked at)")
         progress.step("Comparing")
-        findings = (_findings_by_sequence(known, plan) if plan.sequence else _findings_by_id(known, plan)).persist()
+        if plan.sequence:
+            kinds = [_gaps(known, plan.first), _doubled(known), _reordered(known)]
+        else:
+            kinds = [*([_absent(known)] if plan.reference is not None else []), _doubled(known)]
+        findings = reduce(lambda left, right: left.unionByName(right), kinds).persist()
         found = Audit(findings, total["all"], total["all"] - total["known"], dict.fromkeys((LOST, DOUBLED, REORDERED), 0))
         for row in findings.groupBy("kind").agg(f.sum("count").alias("count")).collect():
             found.counts[row["kind"]] = row["count"]
@@ -196,31 +202,6 @@ def _rows(frame: DataFrame, plan: AuditPlan, place: str) -> DataFrame:
         f.coalesce(producer, f.lit("")).alias("producer"),
         key.alias("key"),
     )
-
-
-def _message() -> list[Column]:
-    """The columns that identify a message."""
-    from pyspark.sql import functions as f
-
-    return [f.col("node_id"), f.col("message_id")]
-
-
-def _known_message() -> Column:
-    from pyspark.sql import functions as f
-
-    return f.when(f.col("key").isNotNull(), f.struct(*_message()))
-
-
-def _findings_by_sequence(rows: DataFrame, plan: AuditPlan) -> DataFrame:
-    return _findings([_gaps(rows, plan.first), _doubled(rows), _reordered(rows)])
-
-
-def _findings_by_id(rows: DataFrame, plan: AuditPlan) -> DataFrame:
-    return _findings([*([_absent(rows)] if plan.reference is not None else []), _doubled(rows)])
-
-
-def _findings(frames: list[DataFrame]) -> DataFrame:
-    return reduce(lambda left, right: left.unionByName(right), frames)
 
 
 def _finding(frame: DataFrame, kind: str, count: Column | int, **columns: Column) -> DataFrame:
@@ -315,11 +296,6 @@ def _reordered(rows: DataFrame) -> DataFrame:
         address=f.col("address"), queue=f.col("queue"), producer=f.col("producer"), key=f.col("key"), until=f.col("greatest"),
         node_ids=f.array("node_id"), message_ids=f.array("message_id"), places=f.col("places"),
     )  # fmt: skip
-
-
-def _one(frame: DataFrame) -> Row:
-    (row,) = frame.collect()
-    return row
 
 
 def report_of(found: Audit) -> Report:

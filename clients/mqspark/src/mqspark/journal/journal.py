@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -46,33 +47,30 @@ class JournalDataSource(DataSource):
         return JournalReader(Options.parse(self.options, Use.JOURNAL), schema)
 
 
+@dataclass
 class RowsPartition(InputPartition):
     """Rows that the driver has read already."""
 
-    def __init__(self, rows: list[dict[str, Any]]) -> None:
-        super().__init__(None)
-        self.rows = rows
+    rows: list[dict[str, Any]]
 
 
+@dataclass
 class SharePartition(InputPartition):
     """The messages of one file.  ``queues`` are the names of queues by their ids, ``xids`` the xids of the prepared branches."""
 
-    def __init__(self, share: PackedShare, node_id: str, queues: Mapping[int, str], xids: Mapping[int, str]) -> None:
-        super().__init__(None)
-        self.share = share
-        self.node_id = node_id
-        self.queues = queues
-        self.xids = xids
+    share: PackedShare
+    node_id: str
+    queues: Mapping[int, str]
+    xids: Mapping[int, str]
 
 
+@dataclass
 class FilePartition(InputPartition):
     """The records of one file."""
 
-    def __init__(self, file: SegmentFile, node_id: str, queues: Mapping[int, str]) -> None:
-        super().__init__(None)
-        self.file = file
-        self.node_id = node_id
-        self.queues = queues
+    file: SegmentFile
+    node_id: str
+    queues: Mapping[int, str]
 
 
 class JournalReader(DataSourceReader):

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.json as pj
 
 from mqspark.errors import SchemaError
-from mqspark.messages.ranges import Mask, binary_parts
+from mqspark.messages.ranges import Mask, binary_parts, spread
 
 _MORE: Final = 1024
 """Bytes beyond the text in a block of the reader, so that it is never cut."""
@@ -36,11 +36,7 @@ def parse_bodies(bodies: pa.Array, struct: pa.StructType) -> tuple[pa.Array, Mas
     parts: list[pa.Array] = []
     _parse(chosen.view(pa.binary()), struct, rows, bad, parts)
     found = pa.concat_arrays(parts) if parts else pa.nulls(0, struct)
-    places = np.zeros(len(bodies), np.int64)
-    places[rows] = np.arange(len(rows))
-    missing = np.ones(len(bodies), np.bool_)
-    missing[rows] = False
-    return found.take(pa.array(places, mask=missing)), bad
+    return spread(found, rows, len(bodies)), bad
 
 
 def _parse(bodies: pa.Array, struct: pa.StructType, rows: np.ndarray, bad: Mask, parts: list[pa.Array]) -> None:

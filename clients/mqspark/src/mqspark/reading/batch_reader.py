@@ -20,7 +20,7 @@ from mqspark.options import Options
 from mqspark.reading.offsets import OLDEST, PARTS_MAX, POSITION_MAX, Offset, parts_of, split
 from mqspark.reading.pushdown import Pushed
 from mqspark.reading.queues import Cluster, Reading
-from mqspark.reading.reading import NothingPartition, RangePartition, converter_for, read_range
+from mqspark.reading.reading import RangePartition, converter_for, read_range
 
 log: Final = logging.getLogger(__name__)
 
@@ -63,7 +63,8 @@ class BatchReader(DataSourceReader):
         """
         cluster = Cluster(self._options)
         try:
-            return self._plan(cluster) or [NothingPartition()]
+            # Spark wants at least one partition; one that is no range has nothing to read.
+            return self._plan(cluster) or [InputPartition(None)]
         finally:
             cluster.close()
 

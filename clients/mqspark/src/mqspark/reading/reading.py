@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StructType
 
-from mqclient.core.readers import MessageBlock
 from mqclient.wire.packets import READ_BYTES_MAX
 from mqspark.broker.broker import Broker, connect
 from mqspark.broker.nodes import Node
@@ -22,36 +22,19 @@ from mqspark.reading.plain_source import browsed
 log: Final = logging.getLogger(__name__)
 
 
+@dataclass
 class RangePartition(InputPartition):
     """The messages of a queue of a node with ids above ``after``, up to ``until``."""
 
-    def __init__(
-        self,
-        node: Node,
-        queue: str,
-        after: int,
-        until: int,
-        selector: str | None,
-        *,
-        plain: bool = False,
-        ids: frozenset[int] | None = None,
-    ) -> None:
-        """``plain``: of a broker without readers; ``ids``: just these messages."""
-        super().__init__(None)
-        self.node = node
-        self.queue = queue
-        self.after = after
-        self.until = until
-        self.selector = selector
-        self.plain = plain
-        self.ids = ids
-
-
-class NothingPartition(InputPartition):
-    """Spark wants at least one partition."""
-
-    def __init__(self) -> None:
-        super().__init__(None)
+    node: Node
+    queue: str
+    after: int
+    until: int
+    selector: str | None
+    plain: bool = False
+    """Is the broker one without readers?"""
+    ids: frozenset[int] | None = None
+    """Just these messages."""
 
 
 def converter_for(options: Options, schema: StructType, queue: str = "", node_id: str = "", broker: Broker | None = None) -> BlockConverter:
@@ -96,7 +79,9 @@ def read_range(options: Options, schema: StructType, partition: InputPartition) 
             return
         for block in broker.blocks(partition.queue, partition.after, partition.until, selector=partition.selector):
             if block.lost:
-                _lost(options, partition, block)
+                place = f"queue {partition.queue} on node {partition.node.node_id}"
+                between = f"messages between {partition.after} and {partition.until}"
+                data_loss(options, f"of {place} {between} were settled or removed before they were read")
             if block.count:
                 yield from converter.batches(block)
 
@@ -108,19 +93,8 @@ def _browsed(broker: Broker, partition: RangePartition) -> Iterator[MadeBlock]:
     return browsed(broker, partition.queue, partition.selector, lambda each: partition.after < each <= partition.until, None)
 
 
-def _lost(options: Options, partition: RangePartition, block: MessageBlock) -> None:
-    data_loss(
-        options,
-        f"of queue {partition.queue} on node {partition.node.node_id} messages between {partition.after} and {partition.until} were "
-        "settled or removed before they were read",
-    )
-
-
 def data_loss(options: Options, what: str) -> None:
     """Raise DataLossError, or log it, as ``failOnDataLoss`` says."""
     if options.fail_on_data_loss:
         raise DataLossError(f"{what}; failOnDataLoss=false continues without them")
     log.warning("%s; failOnDataLoss=false: continuing without them", what)
-
-
-__all__ = ["NothingPartition", "RangePartition", "converter_for", "data_loss", "read_range"]

@@ -8,6 +8,7 @@ works only inside calls; every call reads the answers that have come meanwhile.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from mqclient.errors import DuplicateIdRejectedError, MQError, NotConnectedError, OperationTimeoutError
@@ -28,15 +29,13 @@ _MESSAGE_COST: Final = 64
 """Bytes that a message takes in memory besides its own."""
 
 
+@dataclass(slots=True)
 class _Chunk:
     """Messages to one address that are confirmed together; a large message is one by itself."""
 
-    __slots__ = ("address", "messages", "size")
-
-    def __init__(self, address: str, messages: list[bytes], size: int) -> None:
-        self.address = address
-        self.messages = messages
-        self.size = size
+    address: str
+    messages: list[bytes]
+    size: int
 
 
 class Sender:
