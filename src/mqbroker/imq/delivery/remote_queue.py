@@ -87,6 +87,10 @@ class RemoteQueue:
         self._limit = limit
         self._filtered: dict[str | None, _Filtered] = {}
         self._rest = _Rest(self._deliver_rest)
+        self._own_next: Reference | None = None
+        """The next of its own messages when it began to deliver."""
+        self._passed_over = False
+        """Has what is here of other members waited while its own messages were delivered?"""
         self._timer: Cancellable | None = None
 
     # --- its consumers
@@ -212,16 +216,38 @@ class RemoteQueue:
     # --- delivery
 
     def deliver(self) -> None:
-        """Called before the queue delivers: give what has arrived before the next of its own messages, and the rest behind these."""
+        """Called before the queue delivers: give what has arrived before the next of its own messages, and the rest behind these.
+
+        A backlog of its own may last longer than messages wait here, so of those that have waited meanwhile some come first.
+        """
+        if self._passed_over:
+            self._give_passed_over()
         self._give(behind_own=False)
-        if any(remote.waiting for remote in self.remotes()):
+        if self._waiting:
+            self._own_next = self.queue.references.head()
             self.queue.turn.mark_queue(self._rest)
         else:
             self._ask()
 
     def _deliver_rest(self) -> None:
         self._give(behind_own=True)
+        if self._waiting and self._own_next is not self.queue.references.head():
+            self._passed_over = True
+        self._own_next = None
         self._ask()
+
+    @property
+    def _waiting(self) -> bool:
+        return any(remote.waiting for remote in self.remotes())
+
+    def _give_passed_over(self) -> None:
+        own = self.queue.references.head()
+        for filtered in self._filtered.values():
+            for _ in range(len(filtered.remotes)):
+                found = filtered.first() if self._takes(filtered) else None
+                if found is None or (own is not None and own.priority > found[1].priority) or not self._hand_over(filtered, *found):
+                    break
+                self._passed_over = False
 
     def _give(self, *, behind_own: bool) -> None:
         queue = self.queue

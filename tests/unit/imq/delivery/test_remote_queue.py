@@ -147,6 +147,21 @@ class WindowTests(HomeAndConsumer):
         self.cluster.advance(HELD_SECONDS + 0.5)
         self.assertGreaterEqual(len(fast.received()), 98)
 
+    def test_a_backlog_of_this_broker_keeps_nobody_waiting_for_ever(self) -> None:
+        """Though it lasts longer than messages wait here."""
+        consumer = self.consumer(credits=1)
+        local = self.b.session()
+        for _ in range(100):
+            local.publish(b"own")
+        self.publish(b"remote 1", b"remote 2")
+        for _ in range(20):
+            self.cluster.advance(0.4 * HELD_SECONDS)
+            consumer.send(wire.FlowToken(0, 400))
+        self.cluster.stir()
+        bodies = consumer.bodies()
+        self.assertEqual([body for body in bodies if body != b"own"], [b"remote 1", b"remote 2"])
+        self.assertGreater(bodies.count(b"own"), 10)
+
     def test_so_many_bytes_are_under_way(self) -> None:
         self.patch(remote_consumer, "WINDOW_BYTES_MAX", 20_000)
         consumer = self.consumer()
