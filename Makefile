@@ -2,7 +2,7 @@
 # make test   everything that CI runs
 # make compiled   a copy of the checkout in .compiled/ with the compiled form of the broker; test-compiled: the suites on it
 # make spark-example   orders that Spark turns into totals, with a broker of its own; needs Java 17
-# make bench | docs | fuzz MINUTES=n | hostile | interop-cluster SCENARIOS='a b' | interop-imq SCENARIOS='a b' | simulate SEEDS=n | simulate-cluster SEEDS=n | simulate-ha SEEDS=n | soak MINUTES=n ROUNDS=n HA_ROUNDS=n DATABASE_ROUNDS=n SPARK_ROUNDS=n | clean
+# make bench | docs | fuzz MINUTES=n | hostile | interop-cluster SCENARIOS='a b' | interop-imq SCENARIOS='a b' | simulate SEEDS=n | simulate-cluster SEEDS=n | simulate-ha SEEDS=n | soak MINUTES=n ROUNDS=n HA_ROUNDS=n DATABASE_ROUNDS=n HOME_ROUNDS=n SPARK_ROUNDS=n | clean
 
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo "$$p"; break; }; done)
@@ -13,6 +13,7 @@ SEEDS ?= 1000
 ROUNDS ?= 500
 HA_ROUNDS ?= 300
 DATABASE_ROUNDS ?= 200
+HOME_ROUNDS ?= 200
 SPARK_ROUNDS ?= 30
 
 BIN := $(VENV)/bin
@@ -67,7 +68,7 @@ simulate-cluster: $(VENV)/.test-extras
 	@$(FROM_SOURCE) $(PY) -m tests.simulation --cluster --seeds $(SEEDS)
 
 soak: $(VENV)/.test-extras
-	@$(FROM_SOURCE) $(PY) -m tests.soak --minutes $(MINUTES) --rounds $(ROUNDS) --ha-rounds $(HA_ROUNDS) --database-rounds $(DATABASE_ROUNDS) --spark-rounds $(SPARK_ROUNDS)
+	@$(FROM_SOURCE) $(PY) -m tests.soak --minutes $(MINUTES) --rounds $(ROUNDS) --ha-rounds $(HA_ROUNDS) --database-rounds $(DATABASE_ROUNDS) --home-rounds $(HOME_ROUNDS) --spark-rounds $(SPARK_ROUNDS)
 
 spark-example: $(VENV)/.spark-extras
 	@exec $(PY) examples/spark/orders.py

@@ -54,6 +54,8 @@ CONFIGURATION = """<configuration xmlns="urn:activemq"><core xmlns="urn:activemq
 </address-settings>
 </core></configuration>
 """
+ACTIVE = "AMQ221007"
+"""In the log line of a broker that serves clients."""
 ACCEPTING = re.compile(r"AMQ221020\D[^\n]*?127\.0\.0\.1:(\d+)")
 """The log line of an acceptor that listens."""
 
@@ -61,7 +63,7 @@ ACCEPTING = re.compile(r"AMQ221020\D[^\n]*?127\.0\.0\.1:(\d+)")
 class Broker:
     """A broker process of ours that has written ``line``; ``url`` is where it listens, empty while it is passive."""
 
-    def __init__(self, command: list[str], folder: Path, line: str = "AMQ221007") -> None:
+    def __init__(self, command: list[str], folder: Path, line: str = ACTIVE) -> None:
         self._log = folder / "output.log"
         with self._log.open("wb") as output:
             self._process = subprocess.Popen(command, cwd=folder, stdout=output, stderr=subprocess.STDOUT, env=environment())

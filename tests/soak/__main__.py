@@ -1,4 +1,4 @@
-"""`make soak MINUTES=n ROUNDS=n HA_ROUNDS=n DATABASE_ROUNDS=n SPARK_ROUNDS=n`: failures, then all mixed for n minutes, and a report."""
+"""`make soak`, with MINUTES=n and ROUNDS=n, HA_ROUNDS=n and so on: failures, then all mixed for n minutes, and a report."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.integration.ha.failures.setups import ON_DATABASES, SETUPS, WITH_ZOOKEEPER
+from tests.integration.ha.failures.setups import OF_HOMES, ON_DATABASES, SETUPS, WITH_ZOOKEEPER
 from tests.soak.report import Part, Report
 from tests.soak.run import MixedRun, failure_rounds, kill_rounds, say, spark_rounds
 from tests.soak.watch import Trend
@@ -38,6 +38,13 @@ def main(arguments: Sequence[str]) -> int:
         default=200,
     )
     parser.add_argument(
+        "--home-rounds",
+        type=int,
+        metavar="N",
+        help="rounds of failures of home brokers (default %(default)s; 0: none)",
+        default=200,
+    )
+    parser.add_argument(
         "--spark-rounds",
         type=int,
         metavar="N",
@@ -55,7 +62,8 @@ def main(arguments: Sequence[str]) -> int:
     if options.database_rounds and programs() is None:
         parser.error(f"the rounds on databases: {MISSING}; --database-rounds 0 leaves them out")
     seed = options.seed if options.seed is not None else random.getrandbits(32)
-    seconds = options.rounds * 2.5 + options.ha_rounds * 11 + options.database_rounds * 12 + options.spark_rounds * 45
+    seconds = options.rounds * 2.5 + options.ha_rounds * 11 + options.spark_rounds * 45
+    seconds += options.database_rounds * 12 + options.home_rounds * 10
     say(f"seed {seed}; about {seconds / 60 + options.minutes:.0f} minutes")
     parts: list[Part] = []
     trends: list[Trend] = []
@@ -69,6 +77,8 @@ def main(arguments: Sequence[str]) -> int:
             parts += failure_rounds(folder / "pairs", options.ha_rounds, random.Random(seed + 3), (*SETUPS, WITH_ZOOKEEPER))
         if options.database_rounds:
             parts += failure_rounds(folder / "databases", options.database_rounds, random.Random(seed + 4), ON_DATABASES)
+        if options.home_rounds:
+            parts += failure_rounds(folder / "homes", options.home_rounds, random.Random(seed + 5), OF_HOMES)
         if options.spark_rounds:
             parts += spark_rounds(folder / "spark", options.spark_rounds, random.Random(seed + 2))
         if options.minutes:

@@ -12,7 +12,7 @@ from pathlib import Path
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqclient.jms import AcknowledgeMode, ConnectionFactory, JMSConsumer, JMSContext
-from tests.integration.brokers import Broker
+from tests.integration.brokers import ACTIVE, Broker
 from tests.integration.cluster.nodes import ReservedPort
 
 SECONDS = 20.0
@@ -29,20 +29,30 @@ class Processes:
         self.running: dict[int, Broker] = {}
         for number in range(count):
             (self.folder / str(number)).mkdir()
+        self.begin()
+
+    def begin(self) -> None:
+        """Start all, up to their links."""
+        for number in range(self.count):
             self.start(number)
-        for number in range(count):
-            self.running[number].wait_for("is linked", count - 1)
+        for number in range(self.count):
+            self.running[number].wait_for("is linked", self.count - 1)
 
     def port(self, number: int) -> str:
         return str(self.reserved[number].number)
 
+    def announced(self, number: int) -> str:
+        """The port at which the others look for a member."""
+        return self.port(number)
+
     def url(self, number: int, options: str) -> str:
         return f"tcp://127.0.0.1:{self.port(number)}?{options}"
 
-    def start(self, number: int) -> None:
+    def start(self, number: int, line: str = ACTIVE) -> None:
+        """Start a member, and wait until it has written ``line``."""
         folder = self.folder / str(number)
-        ports = [self.port(each) for each in range(self.count)]
-        self.running[number] = Broker([sys.executable, "-m", *self.program(number, str(folder)), *ports], folder)
+        ports = [self.announced(each) for each in range(self.count)]
+        self.running[number] = Broker([sys.executable, "-m", *self.program(number, str(folder)), *ports], folder, line)
 
     def program(self, number: int, folder: str) -> list[str]:
         """The module of a member, and its arguments before the ports."""

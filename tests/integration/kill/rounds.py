@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tests.integration.kill.deliveries import judge_paged
 from tests.integration.kill.verdict import Event, judge, read_logs
-from tests.integration.kill.worker import ALL_SENT
+from tests.integration.kill.worker import ALL_SENT, LOOKS
 from tests.interop.mqbroker_process import ROOT
 from tests.interop.peers import Peer
 from tests.interop.processes import ManagedProcess, ProcessFailed
@@ -19,7 +19,7 @@ from tests.interop.processes import ManagedProcess, ProcessFailed
 LOAD_SECONDS = (0.3, 1.2)  # between two kills
 START_SECONDS = (0.1, 0.6)  # into a start that is killed as well
 KILLED_STARTS = 0.15  # share of the rounds
-FIRST_SECONDS = 60.0
+FIRST_SECONDS = 180.0  # on a busy machine clients take half a minute to start
 DRAIN_SECONDS = 120.0
 
 
@@ -59,12 +59,16 @@ class Clients:
         self.processes: list[ManagedProcess] = []
         self._producers: list[ManagedProcess] = []
         self._sending = [f"{role.name[0]}{number}.log" for role in roles if role.only_sends for number in range(role.count)]
+        self._receiving: list[tuple[ManagedProcess, Path]] = []
+        self._looks = 0
         for role in roles:
             command = [sys.executable, "-m", module, role.name, str(role.count), url_of(role), str(folder), str(role.pace_ms)]
             process = ManagedProcess(command, ROOT, {"PYTHONPATH": path})
             self.processes.append(process)
             if role.only_sends:
                 self._producers.append(process)
+            else:
+                self._receiving += [(process, folder / f"{role.name[0]}{number}.log") for number in range(role.count)]
 
     def wait_for_load(self) -> None:
         """Return when the first message has made its way through all three roles; raises ProcessFailed."""
@@ -80,6 +84,17 @@ class Clients:
         """How many messages of each producer were confirmed."""
         return [(self.folder / name).read_bytes().count(b" sent ") for name in self._sending]
 
+    def look(self) -> None:
+        """Begin to ask whether the clients have worked off what they hold now."""
+        with (self.folder / LOOKS).open("a") as looks:
+            looks.write(".")
+        self._looks += 1
+
+    def have_cleared(self) -> bool:
+        """Has each client that receives, and has not ended, answered the last look?"""
+        answer = f" clear {self._looks}\n".encode()
+        return all(process.has_ended() or (log.exists() and answer in log.read_bytes()) for process, log in self._receiving)
+
     def check(self) -> None:
         for process in self.processes:
             process.raise_if_dead()
@@ -87,10 +102,14 @@ class Clients:
     def ask_to_stop(self) -> None:
         (self.folder / "stop").touch()
 
-    def finish(self, verdict: Callable[[list[Event]], list[str]] = judge) -> Outcome:
-        """Let them empty the queues and end, then judge what they have logged; raises ProcessFailed when one hangs or fails."""
+    def stop_producers(self) -> None:
+        """Return when they have ended; raises ProcessFailed when one hangs or fails."""
         self.ask_to_stop()
         self._await(self._producers)
+
+    def finish(self, verdict: Callable[[list[Event]], list[str]] = judge) -> Outcome:
+        """Let them empty the queues and end, then judge what they have logged; raises ProcessFailed when one hangs or fails."""
+        self.stop_producers()
         (self.folder / ALL_SENT).touch()
         self._await(self.processes)
         events = read_logs(sorted(self.folder.glob("*.log")))

@@ -2,7 +2,7 @@
 
 Producers send at most one message each PACE ms, so that the queues stay short. They work until FOLDER/stop exists, the others until then
 nothing came for a while; when a connection breaks they make a new one. Each logs to a file of its own in FOLDER what it did and what
-the broker confirmed.
+the broker confirmed. Of several URLs, with blanks between them, each client has the one of its turn.
 """
 
 from __future__ import annotations
@@ -26,6 +26,12 @@ RECEIVE_MS = 200
 IDLE_SECONDS = 3.0  # without a message, after the end of the producers: then the queues are empty
 ALL_SENT = "all-sent"
 """The file that says that the producers have ended."""
+LOOKS = "looks"
+"""The file that grows by a byte with each look: every client that receives answers `clear` when it has worked off what it held then."""
+HELD_MAX = 20
+"""Messages that a client holds at most, where there are looks."""
+WINDOW = "consumerWindowSize=2000"
+"""With which it holds no more: each takes more than 100 bytes."""
 PARAMETERS = "callTimeout=5000&blockOnAcknowledge=true"
 PRODUCER_PARAMETERS = {
     0: "",
@@ -43,11 +49,16 @@ class Worker:
     def __init__(self, name: str, number: int, url: str, folder: Path, pace_seconds: float) -> None:
         self.name = name
         self.number = number
-        self.url = url
+        places = url.split()
+        self.url = places[number % len(places)]
         self.folder = folder
         self.pace_seconds = pace_seconds
         self._stop = folder / "stop"
         self._all_sent = folder / ALL_SENT
+        self._looks = folder / LOOKS
+        self._looked = 0
+        self._held = 0
+        """What it may still hold since the last look."""
         self._empties = False
         """Are the queues to be emptied, so that nobody sends any more?"""
         self._log = os.open(folder / f"{name}.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
@@ -177,6 +188,7 @@ class Worker:
     def receive(self, consumer: jms.MessageConsumer, *, acknowledge: bool = False, label: str = "") -> str | None:
         """Name of the next message, if one came within a moment; `label` stands before it in the log."""
         message = consumer.receive(timeout=RECEIVE_MS)
+        self.answer_look(message is None)
         if message is None:
             return None
         assert isinstance(message, jms.TextMessage) and message.text is not None
@@ -188,6 +200,16 @@ class Worker:
         if acknowledge:
             message.acknowledge()
         return name
+
+    def answer_look(self, holds_nothing: bool) -> None:
+        """Called after each receipt; ``holds_nothing``: it brought no message."""
+        looks = self._looks.stat().st_size if self._looks.exists() else 0
+        if looks != self._looked:
+            self._looked, self._held = looks, HELD_MAX
+        elif self._held:
+            self._held = 0 if holds_nothing else self._held - 1
+            if not self._held:
+                self.log("clear", str(looks))
 
     def run(self, role: str) -> None:
         if role == "producer":

@@ -3,30 +3,25 @@
 from __future__ import annotations
 
 import random
-import time
 from collections.abc import Callable
 from pathlib import Path
 
-from mqbroker.storage.shared.brokers import BrokerRow, State
+from mqbroker.storage.shared.brokers import State
 from tests.integration.ha.failures.databases import FailingPostgresql, make_database
+from tests.integration.ha.failures.members import FOLLOW, NOTICE, MemberTurns
 from tests.integration.ha.failures.setups import Setup
-from tests.integration.ha.failures.turns import ALONE_SECONDS, AWAY_SECONDS, LOOK_SECONDS, ONCE, SETTLE_SECONDS, STOPS, Turns
+from tests.integration.ha.failures.turns import ALONE_SECONDS, AWAY_SECONDS, ONCE, STOPS, Group
 from tests.integration.ha.failures.verdict import SETTLED, SUSPECTED
 from tests.integration.imq.enhanced import EnhancedProcesses
+from tests.integration.kill.rounds import Role
 from tests.interop.processes import ProcessFailed
 
 MEMBERS = 3
-FOLLOW = "ha=true&reconnectAttempts=-1&retryInterval=100&maxRetryInterval=200&useTopologyForLoadBalancing=false"
-NOTICE = "clientFailureCheckPeriod=500&connectionTTL=1500"
 NOTICED_SECONDS = (2.5, 4.0)
 """After this a member that is not there would have been taken over."""
-EMPTY_SECONDS = 40.0
-"""What nobody can decide any more is rolled back, and that takes a moment."""
-TOLD = 4000
-"""Characters."""
 
 
-class EnhancedRounds(Turns):
+class EnhancedRounds(MemberTurns):
     """Clients begin at any member, and follow their node to its taker.
 
     All have ``exactlyOnce``: what another one sends again after a failure may come to another member, which does not know its duplicate id.
@@ -44,7 +39,7 @@ class EnhancedRounds(Turns):
         self._members = EnhancedProcesses(MEMBERS, self._database.url, self._database.database)
         self._ends.callback(self._members.close)
 
-    def _url(self) -> str:
+    def _url(self, group: Group, role: Role) -> str:
         places = ",".join(f"tcp://127.0.0.1:{self._members.port(number)}" for number in range(MEMBERS))
         return f"({places})?{FOLLOW}&{NOTICE}"
 
@@ -96,14 +91,6 @@ class EnhancedRounds(Turns):
 
     # --- steps of them
 
-    def _any(self, count: int) -> list[int]:
-        return self._shuffled(range(MEMBERS))[:count]
-
-    def _kill(self, number: int) -> None:
-        self._mark(SUSPECTED)
-        self._members.kill(number)
-        self._count("kill -9")
-
     def _hold_up(self, number: int) -> None:
         self._mark(SUSPECTED)
         self._members.running[number].hold_up()
@@ -121,31 +108,17 @@ class EnhancedRounds(Turns):
         return {number: (row.owner, row.node_id) for number, row in self._members.rows().items()}
 
     def _taken_over(self, number: int) -> None:
-        self._until(lambda rows: rows[number].state is State.FAILOVER_COMPLETE, f"b{number} is taken over")
+        self._until(lambda: self._members.state(number) is State.FAILOVER_COMPLETE, f"b{number} is taken over")
 
     def _settle(self) -> int:
         """All serve clients."""
-        self._until(lambda rows: {row.state for row in rows.values()} == {State.OPERATING}, "all serve clients")
+        self._until(lambda: {row.state for row in self._members.rows().values()} == {State.OPERATING}, "all serve clients")
         self._mark(SETTLED)
         return 0
 
-    def _left(self) -> list[str]:
-        deadline = time.monotonic() + EMPTY_SECONDS
-        while (left := self._members.left()) != (0, 0):
-            if time.monotonic() > deadline:
-                return [f"{left[0]} messages and {left[1]} branches are left in the database"]
-            time.sleep(LOOK_SECONDS)
-        return []
-
-    def _until(self, condition: Callable[[dict[int, BrokerRow]], bool], what: str) -> None:
-        """Raises ProcessFailed."""
-        deadline = time.monotonic() + SETTLE_SECONDS
-        while not condition(rows := self._members.rows()):
-            ended = [number for number, broker in self._members.running.items() if broker.has_ended()]
-            if ended or time.monotonic() > deadline:
-                raise ProcessFailed(f"it is not so that {what}; ended by themselves: {ended}; {rows}\n{self._told()}")
-            time.sleep(LOOK_SECONDS)
+    def _problems(self) -> list[str]:
+        messages, branches = self._members.left()
+        return [f"{messages} messages and {branches} branches are left in the database"] if messages or branches else []
 
     def _told(self) -> str:
-        told = [f"--- b{number}\n{broker.written[-TOLD:]}" for number, broker in self._members.running.items()]
-        return "\n".join([*told, self._database.told()])
+        return "\n".join([super()._told(), str(self._members.rows()), self._database.told()])

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from mqbroker.cli.demo.proxy import never
-from tests.interop.ha.pairs import Pair
+from mqbroker.cli.demo.proxy import Proxy, never
 
 CONNECTIONS = Path("/proc/net/tcp")
 
@@ -34,33 +33,41 @@ def has_socket(pid: int, inode: str) -> bool:
 
 
 class Network:
-    """Connections are told apart by the process that dials; clients get through always."""
+    """Connections are told apart by the process that dials; clients get through always.
 
-    def __init__(self, pair: Pair) -> None:
-        self._pair = pair
-        self._cuts: frozenset[frozenset[int]] = frozenset()
-        for number, proxy in enumerate(pair.proxies):
+    ``proxies`` lead to the brokers, by number; ``processes`` gives the ids of those that run.
+    """
+
+    def __init__(self, proxies: Sequence[Proxy], processes: Callable[[], Mapping[int, int]]) -> None:
+        self._proxies = proxies
+        self._processes = processes
+        self._cuts: frozenset[tuple[int, int]] = frozenset()
+        for number, proxy in enumerate(proxies):
             proxy.silence_of = partial(self._silence_of, number)
 
     def cut(self, cuts: Iterable[tuple[int, int]]) -> None:
-        """From now on the brokers of these numbers do not hear each other."""
-        self._cuts = frozenset(map(frozenset, cuts))
+        """From now on nothing passes, in either direction, over connections that the first of two brokers has dialled to the second."""
+        self._cuts = frozenset(cuts)
 
     def heal(self, lost: bool) -> None:
         """``lost``: connections end with what was on the way; otherwise it arrives now."""
         if lost:
-            for proxy in self._pair.proxies:
+            for proxy in self._proxies:
                 proxy.cut()
         self._cuts = frozenset()
 
     def _silence_of(self, target: int, port: int) -> Callable[[], bool]:
-        dialler = self._dialler(port, self._pair.proxies[target].port)
-        return never if dialler is None else lambda: frozenset((dialler, target)) in self._cuts
+        dialler = self._dialler(port, self._proxies[target].port)
+        return never if dialler is None else lambda: (dialler, target) in self._cuts
 
     def _dialler(self, port: int, proxy: int) -> int | None:
         inode = socket_of(port, proxy, CONNECTIONS.read_text().splitlines()[1:])
-        for number, broker in enumerate(self._pair.brokers):
-            process = broker.running
-            if process is not None and inode is not None and has_socket(process.pid, inode):
+        for number, process in self._processes().items():
+            if inode is not None and has_socket(process, inode):
                 return number
         return None
+
+
+def both_ways(pairs: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Each pair, and the same the other way round."""
+    return [way for one, other in pairs for way in ((one, other), (other, one))]

@@ -8,21 +8,29 @@ from pathlib import Path
 
 from tests.integration.ha.database_pair import STORE
 from tests.integration.ha.failures.databases import FailingPostgresql, make_database
-from tests.integration.ha.failures.network import Network
+from tests.integration.ha.failures.network import Network, both_ways
 from tests.integration.ha.failures.setups import FILE_MANAGER, GIVE_WAY, MANAGER, SESSION_MS, ZOOKEEPER, Setup
-from tests.integration.ha.failures.turns import ALONE_SECONDS, AWAY_SECONDS, ONCE, PAGED, PLAIN, SETTLE_SECONDS, STOPS, Turns
+from tests.integration.ha.failures.turns import (
+    ALONE_SECONDS,
+    AWAY_SECONDS,
+    KILLED_STARTS,
+    ONCE,
+    PAGED,
+    PLAIN,
+    SETTLE_SECONDS,
+    SILENCE_SECONDS,
+    STOPS,
+    Group,
+    Turns,
+)
 from tests.integration.ha.failures.verdict import SETTLED, SUSPECTED
-from tests.integration.kill.rounds import kill_while_starting
+from tests.integration.kill.rounds import Role, kill_while_starting
 from tests.interop.ha.pairs import BACKUP, PRIMARY, REPLICATION, VOTER, Pair
 from tests.interop.ha.zookeeper import Ensemble
 from tests.interop.processes import ProcessFailed
 
-SILENCE_SECONDS = (3.0, 7.0)
-"""A silence that is meant to be noticed, which takes two seconds."""
 LONG_SILENCE_SECONDS = (8.0, 12.0)
 """Longer than clients wait for an answer, too, which is five seconds."""
-KILLED_STARTS = 0.3
-"""Share of the starts that are killed as well."""
 LEASE_MS = 5_000
 """On a busy machine the holder of a lease may renew it some seconds late."""
 LOCK = Path("data", "journal", "serverlock.1")
@@ -69,7 +77,7 @@ class Rounds(Turns):
         store = "" if self._database is None else STORE.format(url=self._database.url.replace("&", "&amp;"), expiration=LEASE_MS)
         self._pair = Pair(setup.kind, "mqbroker", folder, options, setup.voters, proxied=True, store=store)
         self._ends.callback(self._pair.close)
-        self._network = Network(self._pair)
+        self._network = Network(self._pair.proxies, self._processes)
         self._ends.callback(self._network.heal, lost=True)
 
     def _manager_xml(self) -> str:
@@ -79,7 +87,10 @@ class Rounds(Turns):
         locks.mkdir(parents=True)
         return FILE_MANAGER.format(locks)
 
-    def _url(self) -> str:
+    def _processes(self) -> dict[int, int]:
+        return {number: broker.running.pid for number, broker in enumerate(self._pair.brokers) if broker.running is not None}
+
+    def _url(self, group: Group, role: Role) -> str:
         return self._pair.url
 
     def _told(self) -> str:
@@ -188,7 +199,7 @@ class Rounds(Turns):
         between = (active, other(active))
         apart = [number for number in between if self._rng.random() < 0.5]
         self._mark(SUSPECTED)
-        self._network.cut([between, *((number, VOTER) for number in apart)])
+        self._network.cut(both_ways([between, *((number, VOTER) for number in apart)]))
         self._wait(SILENCE_SECONDS)
         self._network.heal(lost=self._rng.random() < 0.5)
 

@@ -21,13 +21,15 @@ SESSION_MS = 3000
 """Of a broker at ZooKeeper: it has lost its lock when it stands still for longer."""
 ENHANCED = "enhanced"
 """The kind of groups of which all brokers are active, on one database."""
+HOMES = "homes"
+"""The kind of groups of which all brokers are active, and each keeps its own messages, in files."""
 SQLITE, POSTGRESQL = "SQLite", "PostgreSQL"
 """Databases."""
 
 
 @dataclass(frozen=True)
 class Setup:
-    """A pair or an enhanced cluster, and the kinds of failures that it meets in turn: methods of its :class:`Turns`."""
+    """A pair or a cluster, and the kinds of failures that it meets in turn: methods of its :class:`Turns`."""
 
     name: str
     kind: str
@@ -38,7 +40,7 @@ class Setup:
     keeps_lock: bool = False
     """Does an active broker that stands still keep others from taking over?"""
     database: str = ""
-    """What the messages of all are in, if not in files."""
+    """What the messages of all are in, if not in files; of home brokers their record, if no master keeps it."""
 
 
 SETUPS = (
@@ -88,6 +90,11 @@ ON_DATABASES = (
         ("held_in_transaction", "server_restarted", "killed", "held_up", "two_killed"),
         database=POSTGRESQL,
     ),
+)
+
+OF_HOMES = (
+    Setup("home brokers with a master", HOMES, ("master_killed", "cut", "killed", "held_up", "two_killed")),
+    Setup("home brokers on SQLite", HOMES, ("two_killed", "killed", "cut"), database=SQLITE),
 )
 
 

@@ -8,10 +8,10 @@ import unittest
 from types import SimpleNamespace
 from typing import Any, cast
 
+from mqbroker.cli.demo.proxy import Proxy
 from tests.integration.cli.demo.test_proxy import connect_through
-from tests.integration.ha.failures.network import Network, socket_of
+from tests.integration.ha.failures.network import Network, both_ways, socket_of
 from tests.interop.cutting_proxy import CuttingProxy
-from tests.interop.ha.pairs import Pair
 
 LINE = "   1: 0100007F:{:04X} 0100007F:{:04X} 01 00000000:00000000 02:000A 00000000     0        0 {} 2 0000"
 
@@ -31,10 +31,9 @@ class NetworkTests(unittest.TestCase):
         self.addCleanup(self.server.close)
         self.proxy = CuttingProxy(self.server.getsockname()[1])
         self.addCleanup(self.proxy.close)
-        away = SimpleNamespace(silence_of=None, port=0, cut=lambda: None)
-        self.dialler = SimpleNamespace(running=SimpleNamespace(pid=os.getpid()))
-        brokers = [self.dialler, SimpleNamespace(running=None)]
-        self.network = Network(cast(Pair, SimpleNamespace(proxies=[away, self.proxy], brokers=brokers)))
+        away = cast(Proxy, SimpleNamespace(silence_of=None, port=0, cut=lambda: None))
+        self.processes = {0: os.getpid()}
+        self.network = Network([away, self.proxy], lambda: self.processes)
         self.addCleanup(self.network.heal, True)
 
     def connect(self) -> tuple[socket.socket, socket.socket]:
@@ -47,7 +46,7 @@ class NetworkTests(unittest.TestCase):
 
     def test_bytes_and_the_end_come_later(self) -> None:
         near, far = self.connect()
-        self.network.cut([(1, 0)])
+        self.network.cut(both_ways([(1, 0)]))
         near.sendall(b"late")
         near.close()
         self.assert_silent(far)
@@ -73,8 +72,14 @@ class NetworkTests(unittest.TestCase):
         self.server.settimeout(10)
         self.server.accept()[0].close()
 
+    def test_one_way_only_what_the_other_one_has_dialled_gets_through(self) -> None:
+        self.network.cut([(1, 0)])
+        near, far = self.connect()
+        near.sendall(b"now")
+        self.assertEqual(far.recv(10), b"now")
+
     def test_others_get_through(self) -> None:
-        self.dialler.running = None
+        self.processes.clear()
         self.network.cut([(0, 1)])
         near, far = self.connect()
         near.sendall(b"now")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unittest
 
-from tests.integration.ha.failures.verdict import SETTLED, SUSPECTED, UNDONE, judge_once, judge_pair
+from tests.integration.ha.failures.verdict import SETTLED, SUSPECTED, UNDONE, judge_batches, judge_once, judge_pair
 from tests.integration.kill.deliveries import judge_paged
 from tests.integration.kill.verdict import Event, judge
 
@@ -52,6 +52,25 @@ class PairVerdictTests(unittest.TestCase):
         self.assertEqual(judge_pair(judge_paged, events([*lines, BEGIN, "got l0>h0-0", END])), [])
         problems = judge_pair(judge_paged, events([*lines, BEGIN, END, "got l0>h0-0"]))
         self.assertEqual(problems, ["l0>h0-0 came again after its confirmed acknowledgement"])
+
+
+class BatchVerdictTests(unittest.TestCase):
+    """A transaction that has taken ``p1`` and ``p2``, perhaps from two homes."""
+
+    SENT = ("try p1", "sent p1", "try p2", "sent p2", "commit p1/t.1", "commit p2/t.1", "got p1/t.1/0", "got p1/t.1/1")
+
+    def problems(self, *more: str) -> list[str]:
+        return judge_pair(judge_batches, events([*GOOD, *self.SENT, *more]))
+
+    def test_all_of_it(self) -> None:
+        self.assertEqual(self.problems("committed p1/t.1", "committed p2/t.1", "got p2/t.1/0", "got p2/t.1/1"), [])
+
+    def test_a_part_of_it(self) -> None:
+        again = ("commit p2/t.2", "got p2/t.2/0", "got p2/t.2/1")
+        self.assertEqual(self.problems(*again), ["the transaction t.1 was committed in part: p2/t.1 missing"])
+
+    def test_nothing_of_it(self) -> None:
+        self.assertEqual(self.problems("commit p3/t.2", "got p2/t.1/0", "got p2/t.1/1"), [])
 
 
 class OnceVerdictTests(unittest.TestCase):

@@ -7,6 +7,7 @@ import random
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -21,6 +22,10 @@ LOAD_SECONDS = (0.3, 1.5)
 """Between brokers that have settled and the next failure."""
 ALONE_SECONDS = (0.0, 1.0)
 """Between the death of one broker and the next event."""
+SILENCE_SECONDS = (3.0, 7.0)
+"""A silence that is meant to be noticed, which takes two seconds."""
+KILLED_STARTS = 0.3
+"""Share of the starts that are killed as well."""
 AWAY_SECONDS = (0.0, 3.0)
 """Between the stop of a server of a database and its start."""
 SETTLE_SECONDS = 180.0
@@ -71,7 +76,7 @@ class Turns:
             self._begin()
             for group in self.groups:
                 folder = self._folder / f"{group.name}logs".replace(" ", "-")
-                self._clients.append(Clients(lambda role: self._url(), folder, group.roles, group.module))
+                self._clients.append(Clients(partial(self._url, group), folder, group.roles, group.module))
             for group, clients in zip(self.groups, self._clients, strict=True):
                 if group.comes_first:
                     clients.wait_for_load()
@@ -114,8 +119,8 @@ class Turns:
         """Start the brokers."""
         raise NotImplementedError
 
-    def _url(self) -> str:
-        """Where clients connect to."""
+    def _url(self, group: Group, role: Role) -> str:
+        """Where clients connect to; as many URLs as there are places that they take in turn."""
         raise NotImplementedError
 
     def _settle(self) -> int:
@@ -131,11 +136,18 @@ class Turns:
             each.ask_to_stop()
         problems: list[str] = []
         for group, clients in zip(self.groups, self._clients, strict=True):
-            found = clients.finish(lambda events, verdict=group.judge: judge_pair(verdict, events))  # type: ignore[misc]
+            found = clients.finish(partial(self._judge, group))
             problems += found.problems
             for verb, count in found.counts.items():
                 self._counts[group.name + verb] = count
         return problems
+
+    def _judge(self, group: Group, events: list[Event]) -> list[str]:
+        return judge_pair(group.judge, sorted([*events, *self._further_marks()]))
+
+    def _further_marks(self) -> list[Event]:
+        """Those that no log of the clients has."""
+        return []
 
     def _wait(self, seconds: tuple[float, float]) -> None:
         time.sleep(self._rng.uniform(*seconds))

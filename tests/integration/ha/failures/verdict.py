@@ -38,6 +38,21 @@ def judge_pair(judge: Callable[[list[Event]], list[str]], events: Sequence[Event
     return problems + judge(counted)
 
 
+def judge_batches(events: list[Event]) -> list[str]:
+    """As :func:`tests.integration.kill.verdict.judge`, of transactions with several messages of the same attempt: all of them or none."""
+    came = {"/".join(event.name.split("/")[:2]) for event in events if event.verb == "got"}
+    batches: dict[str, set[str]] = {}
+    for event in events:
+        if event.verb == "commit":
+            batches.setdefault(event.name.split("/")[1], set()).add(event.name)
+    problems = []
+    for attempt, names in sorted(batches.items()):
+        missing = sorted(names - came)
+        if missing and len(missing) < len(names):
+            problems.append(f"the transaction {attempt} was committed in part: {', '.join(missing)} missing")
+    return problems + judge(events)
+
+
 def judge_once(events: list[Event]) -> list[str]:
     """As :func:`tests.integration.kill.verdict.judge`, of clients with ``exactlyOnce``: each commit has an outcome, and that is true."""
     begun, committed, undone = ({event.name for event in events if event.verb == verb} for verb in ("commit", "committed", UNDONE))
