@@ -45,6 +45,10 @@ class MemberNode(OnDatabase, HomeNode):
         record = ServerDatabase(self.server_of_data, process, self)
         return replace(super()._parts(process), activation=activation, record=record)
 
+    def untold(self) -> int:
+        """The taker of a member that stays away answers for its homes."""
+        return 0
+
     # --- life
 
     @property

@@ -83,6 +83,11 @@ class HomeNode(ClusterNode):
             for reference in branch.transaction.acknowledged
         )
 
+    def untold(self) -> int:
+        """Decisions to commit that this broker keeps for homes that stay away."""
+        away = {node_id_bytes(node.node_id) for node in self.peers if node.away}
+        return sum(branch.branch_qualifier in away for branch in self.homes.delivery.coordination.decisions._records)
+
     def missing_links(self, live: list[HomeNode]) -> list[str]:
         """Members at which this broker has no sessions, and transactions whose outcome is not told everywhere."""
         homes = self.homes
@@ -91,6 +96,7 @@ class HomeNode(ClusterNode):
             for other in live
             if other is not self and other.node_id not in homes.delivery.homes
         ]
-        if homes.delivery.coordination.undecided:
-            found.append(f"{self.name} has {homes.delivery.coordination.undecided} undecided branches")
+        undecided = homes.delivery.coordination.undecided - self.untold()
+        if undecided:
+            found.append(f"{self.name} has {undecided} undecided branches")
         return found
