@@ -76,7 +76,8 @@ def main(number: str, folder: str, port: str, record: str, *announced: str) -> N
 
     def tell(*_: object) -> None:
         assert broker.clustering is not None and broker.clustering.homes is not None
-        print(UNDECIDED, broker.clustering.homes.delivery.coordination.undecided, flush=True)
+        # In one string: what reads it may come between two writes.
+        print(f"{UNDECIDED} {broker.clustering.homes.delivery.coordination.undecided}", flush=True)
 
     broker.start()
     signal.signal(signal.SIGUSR1, tell)
