@@ -19,7 +19,7 @@ from tests.interop.processes import ManagedProcess, ProcessFailed
 LOAD_SECONDS = (0.3, 1.2)  # between two kills
 START_SECONDS = (0.1, 0.6)  # into a start that is killed as well
 KILLED_STARTS = 0.15  # share of the rounds
-FIRST_SECONDS = 180.0  # on a busy machine clients take half a minute to start
+FIRST_SECONDS = 60.0
 DRAIN_SECONDS = 120.0
 
 

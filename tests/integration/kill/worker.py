@@ -31,7 +31,7 @@ LOOKS = "looks"
 HELD_MAX = 20
 """Messages that a client holds at most, where there are looks."""
 WINDOW = "consumerWindowSize=2000"
-"""With which it holds no more: each takes more than 100 bytes."""
+"""A client with this window holds no more: each message takes more than 100 bytes."""
 PARAMETERS = "callTimeout=5000&blockOnAcknowledge=true"
 PRODUCER_PARAMETERS = {
     0: "",
@@ -58,7 +58,7 @@ class Worker:
         self._looks = folder / LOOKS
         self._looked = 0
         self._held = 0
-        """What it may still hold since the last look."""
+        """The messages that the client may still hold since the last look."""
         self._empties = False
         """Are the queues to be emptied, so that nobody sends any more?"""
         self._log = os.open(folder / f"{name}.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)

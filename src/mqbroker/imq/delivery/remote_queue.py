@@ -88,9 +88,9 @@ class RemoteQueue:
         self._filtered: dict[str | None, _Filtered] = {}
         self._rest = _Rest(self._deliver_rest)
         self._own_next: Reference | None = None
-        """The next of its own messages when it began to deliver."""
+        """The next of the queue's own messages when the queue began to deliver."""
         self._passed_over = False
-        """Has what is here of other members waited while its own messages were delivered?"""
+        """Have messages of other members waited while the queue delivered its own?"""
         self._timer: Cancellable | None = None
 
     # --- its consumers

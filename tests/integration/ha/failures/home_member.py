@@ -76,7 +76,7 @@ def main(number: str, folder: str, port: str, record: str, *announced: str) -> N
 
     def tell(*_: object) -> None:
         assert broker.clustering is not None and broker.clustering.homes is not None
-        # In one string: what reads it may come between two writes.
+        # One string is one write: a reader may come between two.
         print(f"{UNDECIDED} {broker.clustering.homes.delivery.coordination.undecided}", flush=True)
 
     broker.start()

@@ -79,12 +79,12 @@ class HomeProcesses(Processes):
         return read_logs(self.folder.glob(f"*/{LOSSES}"))
 
     def linked(self, number: int) -> set[int]:
-        """To whom the member has links."""
+        """The members to which this one has links."""
         numbers = {proxy.port: other for other, proxy in enumerate(self.proxies)}
         return {numbers[port] for port in ports_linked(self.running[number].written)}
 
     def kept(self, number: int) -> Kept:
-        """Raises what a client raises."""
+        """The work that the member still has in the end; raises JMSException."""
         with self.connected(number) as connection:
             return self._asked(connection, number)
 

@@ -43,7 +43,7 @@ class HomeWorker(Worker):
                     self.log("committed", attempt)
 
     def define(self, session: jms.Session) -> None:
-        """What was not confirmed is done again, until it is there, or gone."""
+        """A change that was not confirmed is made again, until the subscription is there, or gone."""
         while self._open is not None or not self.stopping():
             if self._open is None:
                 self._open = f"{self.name}-{self._count}"

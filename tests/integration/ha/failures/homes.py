@@ -31,7 +31,7 @@ from tests.interop.processes import ProcessFailed, serves
 MODULE = "tests.integration.ha.failures.home_worker"
 BATCHES = Group("", ROLES, MODULE, judge_batches)
 DEFINED = Group("defined ", (Role("definer", 3, 200, only_sends=True),), MODULE, lambda events: [], comes_first=False)
-"""What they have made is compared with what the members have in the end."""
+"""The subscriptions of these clients are compared with those of the members in the end."""
 MASTER = 0
 ONWARD = {"transactor": 1, "xa": 2, "lagger": 1}
 """How many members further on the first client of a role has its member, so that it consumes what was sent elsewhere."""
@@ -170,7 +170,7 @@ class HomeRounds(MemberTurns):
         return self._members.losses()
 
     def _finish(self) -> list[str]:
-        """What is on its way over a link that is made anew may come later than the consumers expect."""
+        """Messages on their way over a link that is made anew may come later than the consumers expect."""
         for each in self._clients:
             each.ask_to_stop()
         for each in self._clients:
@@ -197,7 +197,7 @@ class HomeRounds(MemberTurns):
         return problems
 
     def _subscriptions(self) -> set[str]:
-        """Those that clients have made, and not removed."""
+        """The subscriptions that clients have made, and not removed."""
         clients = self._clients[self.groups.index(DEFINED)]
         events = read_logs(sorted(clients.folder.glob("*.log")))
         made, gone = ({event.name for event in events if event.verb == verb} for verb in ("sent", GONE))

@@ -146,7 +146,7 @@ class Turns:
         return judge_pair(group.judge, sorted([*events, *self._further_marks()]))
 
     def _further_marks(self) -> list[Event]:
-        """Those that no log of the clients has."""
+        """Marks that no log of the clients has."""
         return []
 
     def _wait(self, seconds: tuple[float, float]) -> None:
