@@ -100,7 +100,7 @@ PLANTS = {
     ),
     "rolled-back-keeps-credits": Plant(
         "mqclient.core.consuming.arrivals:Arrivals.taken_back",
-        "self.return_credits(message.frame_size, message.large is None)",
+        "self._return_credits(message)",
         "pass",
         ("were granted", "does not answer", "does not get message"),
     ),

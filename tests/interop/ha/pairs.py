@@ -88,6 +88,10 @@ class Pair(Nodes):
         assert process is not None, f"broker {number} does not run"
         return process
 
+    def process_ids(self) -> dict[int, int]:
+        """Of those that run, by their numbers."""
+        return {number: broker.running.pid for number, broker in enumerate(self.brokers) if broker.running is not None}
+
     @property
     def url(self) -> str:
         """For clients that follow to the broker that is active, and notice silence as soon as the brokers do.

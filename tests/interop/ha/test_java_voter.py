@@ -33,7 +33,7 @@ class JavaVoterTests(TestCase):
         self.pair = pair = Pair(REPLICATION, "mqbroker", Path(temporary.name), voters=1, voter="artemis", proxied=proxied)
         self.addCleanup(pair.__exit__, None, None, None)
         # It knows connections that are made from now on.
-        self.network = Network(pair)
+        self.network = Network(pair.proxies, pair.process_ids)
         self.addCleanup(self.network.heal, True)
         pair.start()
         # The start says that the guarantee is the peer's.

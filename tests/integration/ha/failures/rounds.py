@@ -77,7 +77,7 @@ class Rounds(Turns):
         store = "" if self._database is None else STORE.format(url=self._database.url.replace("&", "&amp;"), expiration=LEASE_MS)
         self._pair = Pair(setup.kind, "mqbroker", folder, options, setup.voters, proxied=True, store=store)
         self._ends.callback(self._pair.close)
-        self._network = Network(self._pair.proxies, self._processes)
+        self._network = Network(self._pair.proxies, self._pair.process_ids)
         self._ends.callback(self._network.heal, lost=True)
 
     def _manager_xml(self) -> str:
@@ -86,9 +86,6 @@ class Rounds(Turns):
         locks = self._folder / "locks"
         locks.mkdir(parents=True)
         return FILE_MANAGER.format(locks)
-
-    def _processes(self) -> dict[int, int]:
-        return {number: broker.running.pid for number, broker in enumerate(self._pair.brokers) if broker.running is not None}
 
     def _url(self, group: Group, role: Role) -> str:
         return self._pair.url
