@@ -10,7 +10,7 @@ from unittest import TestCase
 import pytest
 
 from mqclient.jms import ConnectionFactory
-from tests.integration.ha.failures.network import Network
+from tests.integration.ha.failures.network import Network, both_ways
 from tests.interop.ha.pairs import BACKUP, PRIMARY, REPLICATION, VOTER, Pair
 from tests.interop.instance import PASSWORD, USER
 
@@ -90,13 +90,13 @@ class JavaVoterTests(TestCase):
     def test_of_two_that_do_not_hear_each_other_the_active_one_goes_on(self) -> None:
         pair = self.start(proxied=True)
         network = self.network
-        network.cut([(PRIMARY, BACKUP)])
+        network.cut(both_ways([(PRIMARY, BACKUP)]))
         self.send(PRIMARY, "a")
         self.awaits(PRIMARY, GIVEN.format(2))
         self.assert_passive(BACKUP)
         network.heal(lost=True)
         pair.wait_until(lambda: self.copies() == 2, "the backup has all again", SECONDS)
-        network.cut([(BACKUP, VOTER)])
+        network.cut(both_ways([(BACKUP, VOTER)]))
         # With its place: for Java brokers somebody is there as long as connections come about.
         pair.proxies[PRIMARY].close()
         pair[PRIMARY].kill()
