@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from mqbroker.messaging.administration.registrar import Reservation
 from mqbroker.messaging.delivery.transaction import Transaction
+from mqbroker.server.session.link_consumers import of_home_link
 from mqbroker.server.transport.naming import check_length
 from mqclient.errors import DuplicateMetadataError, IllegalStateError, MQError
 from mqclient.wire import packets as wire
@@ -24,10 +25,11 @@ METADATA_MAX = 100
 class SessionControl:
     """The requests about the session as a whole.
 
-    ``claim_metadata`` is True unless another session of the broker has the key with this value; ``close`` closes the session.
+    ``claim_metadata`` is True unless another session of the broker has the key with this value; ``end_former_link`` is told of the session
+    of a new home link; ``close`` closes the session.
     """
 
-    __slots__ = ("_branches", "_claim_metadata", "_close_session", "_consumers", "_names", "_session")
+    __slots__ = ("_branches", "_claim_metadata", "_close_session", "_consumers", "_end_former_link", "_names", "_session")
 
     def __init__(
         self,
@@ -35,12 +37,14 @@ class SessionControl:
         consumers: SessionConsumers,
         branches: SessionBranches,
         claim_metadata: Callable[[SessionState, str, str], bool],
+        end_former_link: Callable[[SessionState], None],
         close: Callable[[], None],
     ) -> None:
         self._session = session
         self._consumers = consumers
         self._branches = branches
         self._claim_metadata = claim_metadata
+        self._end_former_link = end_former_link
         self._close_session = close
         self._names: list[Reservation] | None = None
 
@@ -95,13 +99,11 @@ class SessionControl:
     # --- metadata
 
     def _add_metadata(self, packet: wire.AddMetadata) -> None:
-        self._put(packet.key, packet.data)
-        self._hold(packet.key, packet.data)
+        self._add(packet.key, packet.data)
         self._session.reply_null()
 
     def _add_metadata_v2(self, packet: wire.AddMetadataV2) -> None:
-        self._put(packet.key, packet.data)
-        self._hold(packet.key, packet.data)
+        self._add(packet.key, packet.data)
         if packet.requires_confirmation:
             self._session.reply_null()
 
@@ -114,12 +116,16 @@ class SessionControl:
         self._put(packet.key, packet.data)
         session.reply_null()
 
-    def _hold(self, key: str, data: str) -> None:
-        """A client that has reconnected brings its client id along, without asking."""
+    def _add(self, key: str, data: str) -> None:
+        """Without asking whether another session has it: a client that has reconnected brings its client id along."""
+        session = self._session
+        self._put(key, data)
         if key == CLIENT_ID_KEY and self._names is None:
-            reservation = Reservation(key, data, self._session.name)
+            reservation = Reservation(key, data, session.name)
             self._names = [reservation]
-            self._session.server.messaging.registrar.hold(reservation)
+            session.server.messaging.registrar.hold(reservation)
+        elif key == wire.HOME_LINK_KEY and of_home_link(session):
+            self._end_former_link(session)
 
     def release_names(self) -> None:
         """At the end of the session: free its client id."""

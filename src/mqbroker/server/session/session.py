@@ -71,6 +71,9 @@ class SessionOwner(Protocol):
     def claim_metadata(self, session: SessionState, key: str, data: str) -> bool:
         """May ``session`` have this metadata, which no other session of the broker may have?"""
 
+    def end_former_link(self, session: SessionState) -> None:
+        """``session`` is that of a new home link: an earlier link of the same member has ended there, and ends here, too."""
+
     def ended(self, session: SessionState) -> None:
         """The session is closed."""
 
@@ -98,7 +101,7 @@ class ServerSession(SessionState):
         self.acknowledgements = SessionAcknowledgements(self, self.consumers)
         self.branches = SessionBranches(self, self.consumers)
         self.readers = SessionReaders(self)
-        self.control = SessionControl(self, self.consumers, self.branches, owner.claim_metadata, self.close)
+        self.control = SessionControl(self, self.consumers, self.branches, owner.claim_metadata, owner.end_former_link, self.close)
 
     # --- input
 

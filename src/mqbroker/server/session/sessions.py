@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from twisted.logger import Logger
 
+from mqbroker.server.session.link_consumers import of_home_link
 from mqbroker.server.session.session import ServerSession
 from mqbroker.server.transport.naming import check_length
 from mqclient.errors import (
@@ -15,7 +16,7 @@ from mqclient.errors import (
     SessionCreationRejectedError,
 )
 from mqclient.wire.frames import FIRST_USER_CHANNEL, SESSION_CHANNEL
-from mqclient.wire.packets import VERSION_MIN, CreateSession, CreateSessionResponse, ReattachSession, ReattachSessionResponse
+from mqclient.wire.packets import HOME_LINK_KEY, VERSION_MIN, CreateSession, CreateSessionResponse, ReattachSession, ReattachSessionResponse
 
 if TYPE_CHECKING:
     from twisted.python.failure import Failure
@@ -158,6 +159,13 @@ class Sessions:
 
     def claim_metadata(self, session: SessionState, key: str, data: str) -> bool:
         return all(other is session or other.metadata.get(key) != data for other in self.by_name.values())
+
+    def end_former_link(self, session: SessionState) -> None:
+        """What was in delivery over the earlier link goes back now, before the new one is sent what comes behind it."""
+        node_id = session.metadata[HOME_LINK_KEY]
+        for other in list(self.by_name.values()):
+            if other.connection is not session.connection and other.metadata.get(HOME_LINK_KEY) == node_id and of_home_link(other):
+                other.connection.fail(f"member {node_id} has made a new link")
 
     def ended(self, session: SessionState) -> None:
         if self.by_name.get(session.name) is session:

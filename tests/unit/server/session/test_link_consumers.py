@@ -117,6 +117,27 @@ class LinkConsumerTests(SynchronousTestCase):
         self.publish(b"3", address="near")
         self.assertIn(b"3", self.link.bodies())
 
+    def test_a_new_link_of_a_member_ends_its_former_one_so_that_messages_come_in_order(self) -> None:
+        """The member has lost its link, which nothing here has shown yet."""
+        others = self.world.session()
+        others.send(wire.AddMetadataV2(wire.HOME_LINK_KEY, "a third one", False))
+        self.publish(b"1", b"2", b"3")
+        self.link.consume(credits=2)
+        self.assertEqual(self.link.bodies(), [b"1", b"2"])
+        again = self.open()
+        self.assertTrue(self.link.peer.transport.closed)
+        self.assertFalse(others.peer.transport.closed)
+        again.consume(credits=3)
+        self.assertEqual(again.bodies(), [b"1", b"2", b"3"])
+
+    def test_who_is_no_member_ends_no_link(self) -> None:
+        world = World(Configuration(cluster_user="cu", cluster_password="cp"))
+        member = world.session(username="cu", password="cp")
+        user = world.session(username="admin", password="secret")
+        for session in (member, user):
+            session.send(wire.AddMetadataV2(wire.HOME_LINK_KEY, "other", False))
+        self.assertFalse(member.peer.transport.closed)
+
     def test_only_the_cluster_user_has_home_links(self) -> None:
         world = World(Configuration(cluster_user="cu", cluster_password="cp"))
         sender = world.session(username="admin", password="secret")
