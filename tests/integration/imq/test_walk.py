@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import threading
+
 from mqclient.jms import AcknowledgeMode
 from tests.integration.imq.members import Members
 
 COUNT = 200
 HELD = 100
 ACKNOWLEDGED = 50
+HASTY_MS = 1500
+"""The time without a sign of life after which the client gives its connection up."""
 
 
 class WalkTests(Members):
@@ -27,3 +31,19 @@ class WalkTests(Members):
         other = self.context(2)
         again = self.texts(other.create_consumer(other.create_queue("walk")), COUNT - ACKNOWLEDGED)
         self.assertEqual([text[:4] for text in again if text], [f"{number:04d}" for number in range(ACKNOWLEDGED, COUNT)])
+
+    def test_a_hasty_client_waits_for_a_home_that_stands_still(self) -> None:
+        """Its connection was lost before the link was: what it held went back behind what it was sent over its next one."""
+        client = self.context(0, AcknowledgeMode.CLIENT_ACKNOWLEDGE, f"&connectionTTL={HASTY_MS}&clientFailureCheckPeriod=500")
+        queue = client.create_queue("hasty")
+        consumer = client.create_consumer(queue)
+        away = self.context(1)
+        away.create_producer().send(queue, "from away")
+        self.assertEqual(self.texts(consumer, 1), ["from away"])
+        self.members.running[1].hold_up()
+        goes_on = threading.Timer(2 * HASTY_MS / 1000, self.members.running[1].go_on)
+        goes_on.start()
+        self.addCleanup(goes_on.join)
+        client.acknowledge()
+        client.create_producer().send(queue, "from here")
+        self.assertEqual(self.texts(consumer, 1), ["from here"])

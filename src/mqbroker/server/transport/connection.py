@@ -71,13 +71,15 @@ class ServerConnection:
     (None = the broker's own), ``logged_in`` whether it has ever had a session.  ``cluster_connection`` names the cluster connection whose
     topology the peer gets (None = the default one), and ``cluster_authorized`` says whether the peer has shown the cluster's password.
     ``product`` is what a broker has said it is, and ``link`` how it uses the channel of replication (None = it does not).
-    ``control`` handles a frame of one of :data:`CONTROL_CHANNELS`, given with its type and channel.
+    ``control`` handles a frame of one of :data:`CONTROL_CHANNELS`, given with its type and channel; ``not_heard`` is told when the peer is
+    held back.
     """
 
     __slots__ = (
         "_again",
         "_control",
         "_handshake",
+        "_not_heard",
         "_out",
         "_out_bytes",
         "_partial",
@@ -118,6 +120,7 @@ class ServerConnection:
         self,
         server: ConnectionOwner,
         control: Callable[[ServerConnection, int, int, bytes], None],
+        not_heard: Callable[[ServerConnection], None],
         transport: ConnectionTransport,
         connection_id: str,
         remote: str,
@@ -129,6 +132,7 @@ class ServerConnection:
     ) -> None:
         self.server = server
         self._control = control
+        self._not_heard = not_heard
         self.connection_id = connection_id
         self.remote = remote
         self.naming = naming
@@ -288,6 +292,8 @@ class ServerConnection:
     def hold_back(self) -> None:
         """Stop reading without counting the peer as silent (TTL).  Calls nest: one :meth:`hear_again` each."""
         self.held_back += 1
+        if self.held_back == 1:
+            self._not_heard(self)
         self._update_reading()
 
     def hear_again(self) -> None:
@@ -397,15 +403,17 @@ class ServerConnection:
     def check_alive(self, now: float) -> None:
         """Called every ``connection-ttl-check-interval``; ``now`` is the monotonic clock in seconds."""
         if self.held_back and not self.transport_lost:
-            # The peer's pings wait behind its other frames, so they cannot be answered; send a sign of life instead.
             self.liveness.seen = True
-            self.send(Ping(self.liveness.ttl_ms), PING_CHANNEL)
         reason = self.liveness.check(now)
         if reason is not None:
             self.fail(reason)
             return
         for session in list(self.sessions.values()):
             session.flush_confirmations()
+
+    def show_life(self) -> None:
+        """The peer's pings wait behind its other frames, so they cannot be answered: send a sign of life instead."""
+        self.send(Ping(self.liveness.ttl_ms), PING_CHANNEL)
 
     @property
     def buffered(self) -> int:

@@ -8,6 +8,7 @@ from twisted.logger import Logger
 
 from mqbroker.server.transport.connection import ConnectionTransport, ServerConnection
 from mqbroker.server.transport.handshake import HANDSHAKE_TIMEOUT_SECONDS
+from mqbroker.server.transport.liveness import CONNECTION_TTL_MS
 from mqbroker.server.transport.naming import Naming
 
 if TYPE_CHECKING:
@@ -18,6 +19,50 @@ if TYPE_CHECKING:
     from mqclient.wire.packets import DisconnectV3
 
 log = Logger(namespace="mqbroker.server")
+
+
+LOOK_SECONDS = 0.25
+"""Between two looks at the peers that are not heard."""
+
+
+class _Unheard:
+    """Sends peers that are not heard, so that their pings are not answered, a sign of life in each quarter of the TTL they declared."""
+
+    def __init__(self, owner: ConnectionOwner) -> None:
+        self._owner = owner
+        self._due: dict[ServerConnection, float] = {}
+        self._timer: Cancellable | None = None
+
+    def add(self, connection: ServerConnection) -> None:
+        """The broker has stopped reading what the peer sends."""
+        if connection not in self._due:
+            self._due[connection] = self._next(connection)
+            if self._timer is None:
+                self._look_later()
+
+    def stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _next(self, connection: ServerConnection) -> float:
+        ttl_ms = connection.liveness.ttl_ms
+        return self._owner.clock.monotonic() + (ttl_ms if ttl_ms > 0 else CONNECTION_TTL_MS) / 4000
+
+    def _look_later(self) -> None:
+        self._timer = self._owner.clock.call_later(LOOK_SECONDS, self._owner.turn.run, self._look)
+
+    def _look(self) -> None:
+        self._timer = None
+        now = self._owner.clock.monotonic()
+        for connection, due in list(self._due.items()):
+            if not connection.held_back or connection.transport_lost or connection.closed:
+                del self._due[connection]
+            elif now >= due:
+                connection.show_life()
+                self._due[connection] = self._next(connection)
+        if self._due:
+            self._look_later()
 
 
 class Connections:
@@ -41,6 +86,7 @@ class Connections:
         self._new_id = new_id
         self._check_interval_ms = check_interval_ms
         self._checker: Cancellable | None = None
+        self._unheard = _Unheard(owner)
 
     def connect(
         self,
@@ -57,6 +103,7 @@ class Connections:
         connection = ServerConnection(
             self._owner,
             self._control,
+            self._unheard.add,
             transport,
             self._new_id(),
             remote,
@@ -89,6 +136,7 @@ class Connections:
         if self._checker is not None:
             self._checker.cancel()
             self._checker = None
+        self._unheard.stop()
         for connection in [each for each in self.by_id.values() if each.link is None]:
             try:
                 self._owner.turn.run(connection.disconnect, notice)

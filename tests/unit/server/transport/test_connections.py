@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from unittest import mock
 
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.server.transport.connection import ServerConnection
+from mqclient.wire import packets as wire
+from mqclient.wire.frames import PING_CHANNEL
 from tests.support.broker import World
 
 
@@ -43,3 +46,28 @@ class ConnectionsTests(SynchronousTestCase):
             self.world.clock.advance(10)
         self.assertTrue(self.flushLoggedErrors(ValueError))
         self.assertTrue(silent.transport.closed)
+
+    def test_a_peer_that_is_not_heard_is_shown_life_in_time_for_its_own_ttl(self) -> None:
+        """A client with a TTL of 1.5 s gave its connection up while its commit waited for another broker."""
+        hasty, calm, heard = (self.world.peer() for _ in range(3))
+        for peer, ttl_ms in ((hasty, 1500), (calm, 60_000), (heard, 1500)):
+            peer.ping(ttl_ms)
+            peer.connection.hold_back()
+            peer.read()
+        heard.connection.hear_again()
+        signs: list[float] = []
+        for step in range(1, 81):
+            self.world.clock.advance(0.25)
+            if hasty.read():
+                signs.append(step / 4)
+            if step == 59:
+                self.assertEqual(calm.read(), [])
+        self.assertEqual(calm.take(PING_CHANNEL), [wire.Ping(60_000)])
+        self.assertFalse(hasty.transport.closed)
+        self.assertLessEqual(max(later - sooner for sooner, later in pairwise([0.0, *signs])), 0.75)
+        self.assertEqual(heard.read(), [])
+        for peer in (hasty, calm):
+            peer.connection.hear_again()
+            peer.read()
+        self.world.clock.advance(1.0)
+        self.assertEqual(hasty.read(), [])
