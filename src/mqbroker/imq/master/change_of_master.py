@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 log = Logger(namespace="mqbroker.imq")
 
+TOLD_SECONDS = 5.0
+"""After this time the old master has told all to which it has a link; then the new one tells its own."""
+
 
 class Status(StrEnum):
     """How a change of the master ends, by the names of OpenMQ.
@@ -201,9 +204,19 @@ class ChangeOfMaster:
         recording.keeping.blocked = None
         recording.master_changed(peer.name)
         self._own.replace(None)
-        for other in list(self._peers.by_id.values()):
-            if other is not peer:
-                other.ask("newMaster", "", recording.place, peer.name, self._server.node_id).addErrback(self._not_told, other)
+        self._tell_all(peer.name)
+
+    def _tell_all(self, knows: str) -> None:
+        """Tell all linked members who is the master, but the one named ``knows``."""
+        if self._recording.stopped:
+            return
+        for peer in list(self._peers.by_id.values()):
+            if peer.name != knows:
+                self._tell(peer)
+
+    def _tell(self, peer: Peer) -> None:
+        recording = self._recording
+        peer.ask("newMaster", "", recording.place, recording.master, self._server.node_id).addErrback(self._not_told, peer)
 
     def _linked(self, peer: Peer) -> None:
         """A member is linked: ask a successor whose answer is missing, and tell others who is the master, unless their files say so."""
@@ -212,8 +225,7 @@ class ChangeOfMaster:
         if mastership.successor == peer.name and mastership.change is not None and not self._asking:
             Deferred.fromCoroutine(self._switch(peer, mastership.change)).addErrback(self._still_unknown)
         elif mastership.changed and self._recording.synchronised and peer.name != mastership.master:
-            asked = peer.ask("newMaster", "", self._recording.place, mastership.master, self._server.node_id)
-            asked.addErrback(self._not_told, peer)
+            self._tell(peer)
 
     @staticmethod
     def _still_unknown(failure: Failure) -> None:
@@ -271,3 +283,4 @@ class ChangeOfMaster:
         log.info("this broker is the master broker now, in the place of {old}", old=by)
         self._own.replace(ChangeRecord.load(prepared[2]))
         recording.master_changed(recording.place, change)
+        self._server.clock.call_later(TOLD_SECONDS, self._server.turn.run, self._tell_all, by)

@@ -7,7 +7,7 @@ from typing import Any
 from twisted.internet.defer import fail
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.imq.master.change_of_master import MasterChangeError, Status
+from mqbroker.imq.master.change_of_master import TOLD_SECONDS, MasterChangeError, Status
 from mqclient.errors import MQError
 from mqclient.wire import packets as wire
 from tests.unit.imq.master.test_recording import create
@@ -71,6 +71,14 @@ class DoneTests(ChangeCase):
         self.net.settle()
         self.assertEqual((self.three.recording.master, self.three.recording.state), (TWO, "running"))
         self.assertEqual(self.three.queues, ["q", "r"])
+
+    def test_who_has_no_link_to_the_old_master_hears_of_it_from_the_new_one(self) -> None:
+        self.net.cut(self.one, self.three)
+        self.change(self.one, TWO)
+        self.one.stop()
+        self.assertEqual(self.three.recording.master, ONE)
+        self.net.settle(TOLD_SECONDS)
+        self.assertEqual((self.three.recording.master, self.three.recording.state), (TWO, "running"))
 
     def test_who_was_away_hears_that_it_is_the_one_of_the_files_again(self) -> None:
         self.change(self.one, TWO)
