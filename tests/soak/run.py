@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import random
-import subprocess
 import sys
 import time
+import traceback
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-from mqbroker.storage.errors import StorageError
-from mqbroker.storage.sql.database import DatabaseAwayError
 from tests.integration.ha.failures.kinds import rounds_of
 from tests.integration.ha.failures.setups import Setup, shares
 from tests.integration.kill.deliveries import judge_paged
@@ -68,8 +66,8 @@ def guarded(name: str, work: Callable[[], Outcome | SparkOutcome]) -> Part:
     begin = time.monotonic()
     try:
         outcome = work()
-    except (ProcessFailed, AssertionError, OSError, DatabaseAwayError, StorageError, subprocess.SubprocessError) as error:
-        say(f"{name}: {error}")
+    except Exception as error:
+        say(f"{name}: {traceback.format_exc()}")
         return Part(name, time.monotonic() - begin, problems=[f"{type(error).__name__}: {error}"])
     return Part(name, time.monotonic() - begin, outcome.counts, outcome.problems)
 

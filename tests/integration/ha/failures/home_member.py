@@ -6,6 +6,7 @@ master, or the URL of a database.  SIGUSR1 makes it write how many branches of t
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import time
@@ -76,8 +77,8 @@ def main(number: str, folder: str, port: str, record: str, *announced: str) -> N
 
     def tell(*_: object) -> None:
         assert broker.clustering is not None and broker.clustering.homes is not None
-        # One string is one write: a reader may come between two.
-        print(f"{UNDECIDED} {broker.clustering.homes.delivery.coordination.undecided}", flush=True)
+        # In one write: a reader may come between two.
+        os.write(sys.stdout.fileno(), f"{UNDECIDED} {broker.clustering.homes.delivery.coordination.undecided}\n".encode())
 
     broker.start()
     signal.signal(signal.SIGUSR1, tell)
