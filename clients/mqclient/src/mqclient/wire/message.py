@@ -168,8 +168,11 @@ class CoreMessage:
         return None if entry is None else entry[1]
 
 
-def encode_headers(message: CoreMessage) -> bytes:
-    """The headers-and-properties block.  Raises ValueError when a value does not fit its field."""
+def encode_headers(message: CoreMessage, last: bytes = b"") -> bytes:
+    """The headers-and-properties block, with ``last`` as one more property, the last one, which is encoded already.
+
+    Raises ValueError when a value does not fit its field.
+    """
     user_id = message.user_id
     if user_id is not None and len(user_id) != 16:
         raise ValueError(f"a user id has 16 bytes, not {len(user_id)}")
@@ -184,14 +187,14 @@ def encode_headers(message: CoreMessage) -> bytes:
             b"\x00" if message.address is None else b"\x01" + encode_simple_string(message.address),
             b"\x00" if user_id is None else b"\x01" + user_id,
             fixed,
-            encode_properties(message.properties),
+            encode_properties(message.properties, last),
         )
     )
 
 
-def encode_message(message: CoreMessage) -> bytes:
-    """The whole buffer of a regular message."""
-    return b"".join((_I32.pack(len(message.body) + 13), message.body, encode_headers(message)))
+def encode_message(message: CoreMessage, last: bytes = b"") -> bytes:
+    """The whole buffer of a regular message.  ``last`` is as for :func:`encode_headers`."""
+    return b"".join((_I32.pack(len(message.body) + 13), message.body, encode_headers(message, last)))
 
 
 def decode_headers(buffer: bytes, headers: int = 0, packet: str = "message") -> CoreMessage:

@@ -52,14 +52,16 @@ ENTRY_SIZE_MIN = 5
 """Bytes: an entry has a key length and a type at least."""
 
 
-def encode_properties(properties: dict[str, TypedValue]) -> bytes:
-    """The block for ``properties``, in their order; a single zero byte when there are none."""
-    if not properties:
+def encode_properties(properties: dict[str, TypedValue], last: bytes = b"") -> bytes:
+    """The block for ``properties``, in their order, and for the encoded entry ``last``, if there is one; a single zero byte when there are
+    none."""
+    if not properties and not last:
         return b"\x00"
-    parts = [_HEAD.pack(1, len(properties))]
+    parts = [_HEAD.pack(1, len(properties) + 1 if last else len(properties))]
     for key, (kind, value) in properties.items():
         parts.append(encode_simple_string(key))
         parts.append(encode_value(kind, value))
+    parts.append(last)
     return b"".join(parts)
 
 
@@ -202,6 +204,11 @@ def find_property(data: bytes, start: int, end: int, key: bytes, packet: str = "
 def bytes_property(key: bytes, value: bytes) -> bytes:
     """An entry of a block: a BYTES value with its key, which is given in UTF-16LE."""
     return b"".join((_I32.pack(len(key)), key, _HEADS[BYTES], _I32.pack(len(value)), value))
+
+
+def string_property(key: str, value: str) -> bytes:
+    """An entry of a block: a STRING value with its key."""
+    return encode_simple_string(key) + encode_value(STRING, value)
 
 
 def with_property(data: bytes, start: int, entry: bytes) -> bytes:

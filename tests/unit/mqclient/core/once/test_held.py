@@ -24,13 +24,13 @@ class HeldTests(SynchronousTestCase):
     def test_outcomes_go_to_the_ledger(self) -> None:
         ledger = Ledger()
         message = ClientMessage()
-        held = Held(ledger, message, message, "a", 1, b"buffer", "id", None)
+        held = Held(ledger, message, message, "a", 1, b"buffer", None)
         held.send_acknowledged(message)
         held.send_failed(message, SecurityError("no"))
         self.assertEqual(ledger.told, [("confirmed", held), ("no", held)])
 
     def test_size_in_memory(self) -> None:
         message = ClientMessage(body=b"x" * 500)
-        self.assertEqual(Held(Ledger(), message, message, "a", 1, b"x" * 530, "id", None).size, 530)
-        large = Held(Ledger(), message, message, "a", 1, b"", "id", None)
+        self.assertEqual(Held(Ledger(), message, message, "a", 1, b"x" * 530, None).size, 530)
+        large = Held(Ledger(), message, message, "a", 1, b"", None)
         self.assertEqual((large.large, large.size), (True, 500))

@@ -8,6 +8,10 @@ from mqclient.core.listeners import SendAcknowledgementHandler
 from mqclient.core.message import ClientMessage
 from mqclient.core.once.bodies import RepeatableBody
 from mqclient.errors import MQError
+from mqclient.wire.message import KEY_DUPLICATE_ID, decode_message
+
+Regular = tuple[int, str, bytes]
+"""What is needed to repeat a send with its transaction, unless it is large: producer id, address and encoded message."""
 
 
 class Ledger(Protocol):
@@ -27,7 +31,7 @@ class Held:
     """A message with all that is needed to send it again; also the acknowledgement handler of its own send."""
 
     __slots__ = (
-        *("_ledger", "address", "body", "buffer", "duplicate_id", "future", "handler"),
+        *("_ledger", "address", "body", "buffer", "future", "handler"),
         *("message", "number", "producer_id", "wire", "written"),
     )
 
@@ -39,7 +43,6 @@ class Held:
         address: str,
         producer_id: int,
         buffer: bytes,
-        duplicate_id: str,
         handler: SendAcknowledgementHandler | None,
     ) -> None:
         self._ledger = ledger
@@ -52,7 +55,6 @@ class Held:
         self.producer_id = producer_id
         self.buffer = buffer
         """The encoded message; empty for a large one."""
-        self.duplicate_id = duplicate_id
         self.handler = handler
         self.future: Any = None
         """The future in which the sender waits for the confirmation; None when it does not wait."""
@@ -62,8 +64,18 @@ class Held:
         """Monotonic time (s) of the last attempt; None before the first."""
 
     @property
+    def duplicate_id(self) -> str:
+        """The id that the message travels with."""
+        return str((decode_message(self.buffer) if self.buffer else self.wire).get(KEY_DUPLICATE_ID))
+
+    @property
     def large(self) -> bool:
         return not self.buffer
+
+    @property
+    def of_transaction(self) -> Held | Regular:
+        """What a transaction holds of the send."""
+        return self if self.large else (self.producer_id, self.address, self.buffer)
 
     @property
     def size(self) -> int:

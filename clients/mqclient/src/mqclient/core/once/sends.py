@@ -14,7 +14,7 @@ from mqclient.core.connection.channel import Channel
 from mqclient.core.listeners import SendAcknowledgementHandler
 from mqclient.core.message import ClientMessage
 from mqclient.core.once.caches import IdCaches
-from mqclient.core.once.held import Held
+from mqclient.core.once.held import Held, Regular
 from mqclient.core.once.ids import OwnIds, has_id_of_application
 from mqclient.core.once.questions import PAUSE, may_pass
 from mqclient.core.runtime import Runtime, Timer, Waiters, sleep
@@ -49,11 +49,11 @@ class OneNode(Protocol):
 class HeldTransaction(Protocol):
     """The sends of the open transaction."""
 
-    def add(self, held: Held, size: int) -> None:
-        """A send is about to be written.  Raises ``IdCacheError`` when ``size``, the ids that the broker keeps of its address, is too small
-        for the transaction."""
+    def add(self, send: Held | Regular, address: str, size: int, ids_kept: int) -> None:
+        """A send of ``size`` bytes is about to be written.  Raises ``IdCacheError`` when ``ids_kept``, the number that the broker keeps of
+        its address, is too small for the transaction."""
 
-    def remove(self, held: Held) -> None:
+    def remove(self, send: Held | Regular) -> None:
         """The send was not written after all."""
 
 
@@ -104,31 +104,51 @@ class RepeatedSends:
 
     # --- sending
 
-    def hold(self, producer_id: int, message: ClientMessage, address: str, handler: SendAcknowledgementHandler | None, large: bool) -> Held:
-        """Give ``message`` its id.  Raises ``BodyNotRepeatableError``."""
-        properties, wire, buffer = message.properties, message, b""
-        found = properties.get(KEY_DUPLICATE_ID)
-        entry = found if found is not None and has_id_of_application(message) else (STRING, self._ids.next())
-        if large:
-            wire = replace(message, properties={**properties, KEY_DUPLICATE_ID: entry})
-        else:
-            # Not for longer: the application may send the same object again, as another message.
-            properties[KEY_DUPLICATE_ID] = entry
-            try:
-                buffer = encoded(encode_message, message)
-            finally:
-                if found is None:
-                    del properties[KEY_DUPLICATE_ID]
-                else:
-                    properties[KEY_DUPLICATE_ID] = found
-        return Held(self, message, wire, address, producer_id, buffer, str(entry[1]), handler)
+    def encoded(self, message: ClientMessage) -> bytes:
+        """``message`` with its id, which it has only as it travels: the application may send the same object again, as another message."""
+        if KEY_DUPLICATE_ID not in message.properties:
+            return encoded(encode_message, message, self._ids.next_property())
+        if has_id_of_application(message):
+            return encoded(encode_message, message)
+        others = {key: value for key, value in message.properties.items() if key != KEY_DUPLICATE_ID}
+        return encoded(encode_message, replace(message, properties=others), self._ids.next_property())
+
+    def hold(
+        self, producer_id: int, message: ClientMessage, address: str, buffer: bytes, handler: SendAcknowledgementHandler | None
+    ) -> Held | None:
+        """What has to go to :meth:`write`; None: :meth:`join` is all that the send needs.  ``buffer`` is empty for a large message, which
+        gets its id here.
+
+        Raises ``BodyNotRepeatableError``.
+        """
+        if buffer:
+            if self._transacted and handler is None:
+                return None
+            return Held(self, message, message, address, producer_id, buffer, handler)
+        wire = replace(message, properties=dict(message.properties))
+        if not has_id_of_application(message):
+            wire.properties[KEY_DUPLICATE_ID] = (STRING, self._ids.next())
+        return Held(self, message, wire, address, producer_id, buffer, handler)
+
+    def join(self, producer_id: int, address: str, buffer: bytes) -> bool:
+        """Hold a send with the open transaction; it is written like any other then.  False: :meth:`ask` has to come first."""
+        ids_kept = self._caches.known(address)
+        if ids_kept is None:
+            return False
+        self._node.require()
+        self._transaction.add((producer_id, address, buffer), address, len(buffer), ids_kept)
+        return True
+
+    async def ask(self, address: str) -> int:
+        """How many ids does the broker keep of the address?  Raises ``IdCacheError``, ``ExactlyOnceError``."""
+        self._node.require()
+        return self._caches.known(address) or await self._caches.check(address)
 
     async def write(self, producer: Uploader, held: Held, era: int) -> Any:
         """Send in the turn of its address; returns the future of the confirmation if the sender waits for it, else None."""
-        self._node.require()
-        size = self._caches.known(held.address) or await self._caches.check(held.address)
+        size = await self.ask(held.address)
         if self._transacted:
-            self._transaction.add(held, size)
+            self._transaction.add(held.of_transaction, held.address, held.size, size)
             handler = None if held.handler is None else held
             try:
                 if held.large:
@@ -137,9 +157,6 @@ class RepeatedSends:
                     await producer.send_regular(held.message, held.address, held.buffer, False, handler, era)
             except LargeMessageInterruptedError:
                 pass  # the transaction is repeated as a whole, or its commit says that it was rolled back
-            except BaseException:
-                self._transaction.remove(held)
-                raise
             return None
         while self._counts[held.address] >= max(size // 2, 1) or self.repeating:
             await self._wait()
@@ -150,13 +167,17 @@ class RepeatedSends:
         if held.handler is None:
             held.future = self._runtime.create_future()
         self._keep(held)
-        try:
-            await producer.send_regular(held.message, held.address, held.buffer, False, held, era)
-        except BaseException:
-            self._forget(held)
-            raise
+        await producer.send_regular(held.message, held.address, held.buffer, False, held, era)
         held.written = self._runtime.now()
         return held.future
+
+    def not_written(self, send: Held | Regular) -> None:
+        """The send has failed."""
+        held = send if isinstance(send, Held) else None
+        if self._transacted:
+            self._transaction.remove(send if held is None else held.of_transaction)
+        elif held is not None:
+            self._forget(held)
 
     async def _upload(self, producer: Uploader, held: Held, era: int) -> None:
         """Send a large message until the broker has confirmed it."""

@@ -29,11 +29,25 @@ class ExactlyOnceSends(Protocol):
 
     repeating: bool
 
-    def hold(self, producer_id: int, message: ClientMessage, address: str, handler: SendAcknowledgementHandler | None, large: bool) -> Any:
-        """Give ``message`` its id; the result goes to :meth:`write`."""
+    def encoded(self, message: ClientMessage) -> bytes:
+        """The message, which is not large, with its id."""
+
+    def hold(
+        self, producer_id: int, message: ClientMessage, address: str, buffer: bytes, handler: SendAcknowledgementHandler | None
+    ) -> Any:
+        """What has to go to :meth:`write`; None: :meth:`join` is all that the send needs.  ``buffer`` is empty for a large message."""
+
+    def join(self, producer_id: int, address: str, buffer: bytes) -> bool:
+        """Hold a send with the open transaction; it is written like any other then.  False: :meth:`ask` has to come first."""
+
+    async def ask(self, address: str) -> int:
+        """How many ids does the broker keep of the address?"""
 
     async def write(self, producer: Uploader, held: Any, era: int) -> Any:
         """Send in the turn of its address; returns the future of the confirmation if the sender waits for it, else None."""
+
+    def not_written(self, send: Any) -> None:
+        """The send has failed: what :meth:`hold` gave, or the arguments of :meth:`join`."""
 
     async def ready(self) -> None:
         """Wait until the session is usable and the sends of before a failure are repeated."""
@@ -168,8 +182,11 @@ class Producer(Closing):
         block = self.waits_for_answer(message, handler)
         large = self.is_large(message)
         once = session.once
-        held = None if once is None else once.hold(self.id, message, address, handler, large)
-        buffer = b"" if large or once is not None else encoded(encode_message, message)
+        if large:
+            buffer = b""
+        else:
+            buffer = encoded(encode_message, message) if once is None else once.encoded(message)
+        held = None if once is None else once.hold(self.id, message, address, buffer, handler)
         work = session.work
         era = work.era
         self._sends.count += 1
@@ -183,13 +200,17 @@ class Producer(Closing):
                 if self._limiter is not None:
                     while delay := self._limiter.delay(self.runtime.now()):
                         await sleep(self.runtime, delay)
-                if once is not None:
+                if once is not None and held is not None:
                     answer = await once.write(self, held, era)
                 elif large:
                     answer = await session.uploads.send(self, message, address, block, handler, era)
                 else:
+                    while once is not None and not once.join(self.id, address, buffer):
+                        await once.ask(address)
                     answer = await self.send_regular(message, address, buffer, block, handler, era)
         except BaseException as error:
+            if once is not None:
+                once.not_written(held or (self.id, address, buffer))
             self._end(entry, era, error)
             raise
         self._end(entry, era, None)

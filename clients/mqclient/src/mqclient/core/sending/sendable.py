@@ -48,10 +48,11 @@ def check_size(buffer_size: int, version: int) -> None:
         )
 
 
-def encoded(encode: Callable[[CoreMessage], bytes], message: CoreMessage) -> bytes:
-    """``encode(message)``.  Raises TypeError with the reason for a bad header or property; ValueError for a value that does not fit."""
+def encoded(encode: Callable[[CoreMessage, bytes], bytes], message: CoreMessage, last: bytes = b"") -> bytes:
+    """``encode(message, last)``.  Raises TypeError with the reason for a bad header or property, ValueError for a value that does not
+    fit."""
     try:
-        return encode(message)
+        return encode(message, last)
     except TypeError as error:
         raise TypeError(_wrong(message) or f"the message cannot be encoded: {error}") from error
 

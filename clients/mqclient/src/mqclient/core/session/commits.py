@@ -6,12 +6,11 @@ only the application knows what to make of them.
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any, Protocol
 
 from mqclient.core.connection.channel import Channel
 from mqclient.core.once.caches import IdCaches
-from mqclient.core.once.held import Held
+from mqclient.core.once.held import Held, Regular
 from mqclient.core.once.ids import OwnIds, commit_marker
 from mqclient.core.once.outcomes import Outcomes
 from mqclient.core.once.questions import may_pass
@@ -60,28 +59,28 @@ class Commits:
 
     # --- the sends of the open transaction
 
-    def add(self, held: Held, size: int) -> None:
-        """A send is about to be written.  Raises ``IdCacheError``."""
-        self._counts[held.address] += 1
-        if self._counts[held.address] > size:
-            raise IdCacheError(f"the broker keeps {size} duplicate ids of {held.address} (id-cache-size), and the transaction has more")
-        self._bytes += held.size
+    def add(self, send: Held | Regular, address: str, size: int, ids_kept: int) -> None:
+        """A send of ``size`` bytes is about to be written.  Raises ``IdCacheError``."""
+        count = self._counts[address] = self._counts.get(address, 0) + 1
+        if count > ids_kept:
+            raise IdCacheError(f"the broker keeps {ids_kept} duplicate ids of {address} (id-cache-size), and the transaction has more")
+        self._bytes += size
         if self._bytes > self._bytes_max:
             self._whole = False
             self._sends.clear()
         if self._whole:
-            self._sends.append(held)
+            self._sends.append(send)
 
-    def remove(self, held: Held) -> None:
+    def remove(self, send: Held | Regular) -> None:
         """The send was not written after all."""
-        if held in self._sends:
-            self._sends.remove(held)
+        if send in self._sends:
+            self._sends.remove(send)
 
     def forget(self) -> None:
         """The sends are undone, or have taken effect."""
-        self._sends: list[Held] = []
+        self._sends: list[Held | Regular] = []
         self._bytes = 0
-        self._counts: Counter[str] = Counter()
+        self._counts: dict[str, int] = {}
         self._whole = True
         """Are all sends of the transaction held?"""
 
@@ -188,11 +187,11 @@ class Commits:
                 if not transaction.rollback_only:
                     return
 
-    async def _repeat(self, transaction: Transaction, sends: list[Held]) -> None:
+    async def _repeat(self, transaction: Transaction, sends: list[Held | Regular]) -> None:
         """Write the sends again; a failure of the connection meanwhile makes the transaction rollback-only."""
         try:
-            for held in sends:
-                await self._write(held)
+            for send in sends:
+                await self._write(send)
         except INTERRUPTED as error:
             self._check_open("the transaction", error)
             transaction.rollback_only = True
@@ -201,13 +200,13 @@ class Commits:
             await self._roll_back(transaction)
             raise rolled_back(error) from error
 
-    async def _write(self, held: Held) -> None:
-        again = _Again(self._session, held)
-        if held.large:
-            held.body.rewind()
-            await self._session.uploads.send(again, held.wire, held.address, False, None, 0)
+    async def _write(self, send: Held | Regular) -> None:
+        if isinstance(send, Held):
+            send.body.rewind()
+            await self._session.uploads.send(_Again(self._session, send.producer_id), send.wire, send.address, False, None, 0)
         else:
-            await again.send_regular(held.message, held.address, held.buffer, False, None, 0)
+            producer_id, address, buffer = send
+            await _Again(self._session, producer_id).send_regular(None, address, buffer, False, None, 0)
 
     def _check_open(self, what: str, error: MQError) -> None:
         if self._session.channel.error is not None:
@@ -215,10 +214,10 @@ class Commits:
 
 
 class _Again:
-    """The producer of a large message whose transaction is repeated; its own may be closed by now."""
+    """The producer of a message whose transaction is repeated; its own may be closed by now."""
 
-    def __init__(self, session: CommittingSession, held: Held) -> None:
-        self.id = held.producer_id
+    def __init__(self, session: CommittingSession, producer_id: int) -> None:
+        self.id = producer_id
         self._session = session
 
     def check_send(self, era: int) -> None:
