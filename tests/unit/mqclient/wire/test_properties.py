@@ -32,6 +32,7 @@ from mqclient.wire.properties import (
     encode_value,
     find_prefix,
     find_property,
+    string_property,
     walk,
 )
 from tests.unit.mqclient.wire.strategies import BINARY, REFUSED, TEXT, damage, examples
@@ -125,6 +126,11 @@ class PropertyTests(SynchronousTestCase):
             self.assertIn(found, (None, REFUSED))  # without the key's bytes the block is not looked at
         else:
             self.assertEqual(found, expected)
+
+    def test_an_entry_that_is_encoded_already_is_the_last(self) -> None:
+        for entries in ({}, {"k": (INT, 1), "other": (STRING, "é")}):
+            block = encode_properties(entries, string_property("last", "ü"))
+            self.assertEqual(block, encode_properties({**entries, "last": (STRING, "ü")}))
 
     def test_wrong_values_are_refused_when_written(self) -> None:
         wrong: list[tuple[int, Any]] = [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 from twisted.internet.defer import Deferred
@@ -25,7 +26,7 @@ from mqclient.errors import (
     SecurityError,
     TransactionRolledBackError,
 )
-from mqclient.wire.message import KEY_DUPLICATE_ID
+from mqclient.wire.message import KEY_DUPLICATE_ID, decode_headers, decode_message
 from mqclient.wire.packets import (
     ClusterTopologyV4,
     Commit,
@@ -36,14 +37,16 @@ from mqclient.wire.packets import (
     IdCacheState,
     ProducerFailCredits,
     QueueQuery,
+    ReattachSessionResponse,
     Rollback,
     SessionReceive,
     SessionSend,
     SessionSendContinuation,
+    SessionSendLarge,
     SessionStop,
 )
 from mqclient.wire.properties import STRING
-from tests.support.network import message, pending
+from tests.support.network import NODE_ID, connector, message, pending
 from tests.unit.mqclient.core.once.broker import OnceTestCase, RememberingBroker
 
 
@@ -84,6 +87,81 @@ class SendingTests(CommitTestCase):
         self.sends(b"three")
         self.commit()
         self.assertEqual(self.broker.bodies(), [b"one", b"two", b"three"])
+
+    def test_each_send_has_an_id_that_its_repetition_keeps(self) -> None:
+        self.start(min_large_message_size=1000)
+        message = self.session.create_message()
+        ids: list[list[object]] = []
+        for _ in range(2):
+            for given in (None, (STRING, "mine"), (STRING, "mqclient-of another")):
+                for message.body in (b"", b"x" * 3000):
+                    message.properties = {} if given is None else {KEY_DUPLICATE_ID: given}
+                    self.world.finish(self.producer.send(message))
+                    self.assertEqual(message.properties.get(KEY_DUPLICATE_ID), given)
+            regular = [packet.message for packet in self.broker.got(SessionSend)]
+            large = [packet.headers for packet in self.broker.got(SessionSendLarge)]
+            for data in (*regular, *large):
+                self.assertEqual(data.count(KEY_DUPLICATE_ID.encode("utf-16-le")), 1)
+            ids.append([each.get(KEY_DUPLICATE_ID) for each in (*map(decode_message, regular), *map(decode_headers, large))])
+            self.cut()
+            self.commit()
+            self.broker.ids.clear()
+            self.assertCountEqual([each.get(KEY_DUPLICATE_ID) for each in self.broker.stored], ids[-1])
+            self.broker.stored.clear()
+            self.broker.received_packets.clear()
+        for found in ids:
+            self.assertEqual(found.count("mine"), 2)
+            self.assertEqual((len(set(found)), "mqclient-of another" in found), (5, False))
+        self.assertEqual(set(ids[0]) & set(ids[1]), {"mine"})
+
+    def test_a_send_that_has_failed_is_not_repeated(self) -> None:
+        self.start(producer_window_size=10)
+        self.sends(b"one")
+        self.broker.credits = False
+        send = self.send(b"two")
+        self.world.network.stir()
+        self.broker.deliver(self.session.channel_id, ProducerFailCredits(1000, "a"))
+        self.failure(AddressFullError, send)
+        self.broker.credits = True
+        self.sends(b"three")
+        self.cut()
+        self.commit()
+        self.assertEqual(self.broker.bodies(), [b"one", b"three"])
+
+    def test_a_send_with_a_handler_is_told_and_repeated(self) -> None:
+        self.start()
+        told: list[bytes] = []
+        handler = SimpleNamespace(send_acknowledged=lambda message: told.append(message.body), send_failed=lambda message, error: None)
+        message = self.session.create_message()
+        message.body = b"one"
+        self.world.finish(self.producer.send(message, acknowledgement_handler=handler))
+        self.assertEqual(told, [b"one"])
+        self.cut()
+        self.commit()
+        self.assertEqual(self.broker.bodies(), [b"one"])
+
+    def test_another_broker_is_asked_before_the_next_send(self) -> None:
+        self.start()
+        self.sends(b"one")
+        self.cut()
+        self.broker.cache = IdCacheState(0, True)
+        self.failure(IdCacheError, self.send(b"two"))
+
+    def test_a_node_that_cannot_be_told_any_more_is_an_error_before_the_send(self) -> None:
+        """Also when the session was reattached."""
+        self.start()
+        self.sends(b"one")
+        self.commit()
+        places = [connector(7001), connector(7002)]
+        self.broker.topology = [
+            ClusterTopologyV4(False, NODE_ID, 1, places[0], server_version=136),
+            ClusterTopologyV4(False, "another", 1, places[1], last=True, server_version=136),
+        ]
+        self.broker.reattaches = ReattachSessionResponse(1000, True)
+        incarnation = self.session.channel.incarnation
+        self.cut()
+        self.assertIn("which node", str(self.failure(ExactlyOnceError, self.send(b"two"))))
+        self.assertEqual(self.session.channel.incarnation, incarnation)
 
     def test_a_failure_before_the_commit_repeats_the_whole(self) -> None:
         self.start()
