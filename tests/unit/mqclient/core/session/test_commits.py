@@ -446,6 +446,15 @@ class SendingTests(CommitTestCase):
         self.world.network.stir()
         return commit
 
+    def test_where_the_id_of_a_commit_is_forgotten_those_of_its_messages_keep_them_from_being_doubled(self) -> None:
+        self.start()
+        commit = self.in_doubt()
+        self.broker.ids = {key for key in self.broker.ids if key[0] != COMMITS_ADDRESS}
+        self.back()
+        self.world.advance(5)
+        self.failure(DuplicateIdRejectedError, commit)
+        self.assertEqual(self.broker.bodies(), [b"one"])
+
     def test_a_commit_in_doubt_waits_until_the_queue_can_be_made(self) -> None:
         self.start(call_timeout=5000)
         commit = self.in_doubt()
