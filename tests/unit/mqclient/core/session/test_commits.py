@@ -128,6 +128,23 @@ class SendingTests(CommitTestCase):
         self.commit()
         self.assertEqual(self.broker.bodies(), [b"one", b"three"])
 
+    def test_one_that_equals_an_earlier_one_leaves_that_in_its_place(self) -> None:
+        self.start(producer_window_size=10)
+        same = self.session.create_message()
+        same.body = b"same"
+        same.properties[KEY_DUPLICATE_ID] = (STRING, "mine")
+        self.world.finish(self.producer.send(same))
+        self.sends(b"other")
+        self.broker.credits = False
+        send = self.producer.send(same)
+        self.world.network.stir()
+        self.broker.deliver(self.session.channel_id, ProducerFailCredits(1000, "a"))
+        self.failure(AddressFullError, send)
+        self.broker.credits = True
+        self.cut()
+        self.commit()
+        self.assertEqual(self.broker.bodies(), [b"same", b"other"])
+
     def test_a_send_with_a_handler_is_told_and_repeated(self) -> None:
         self.start()
         told: list[bytes] = []

@@ -104,8 +104,9 @@ class RepeatedSends:
 
     # --- sending
 
-    def encoded(self, message: ClientMessage) -> bytes:
-        """``message`` with its id, which it has only as it travels: the application may send the same object again, as another message."""
+    def with_id(self, message: ClientMessage) -> bytes:
+        """The encoded ``message`` with its id.  It has that only as it travels: the application may send the same object again, as another
+        message."""
         if KEY_DUPLICATE_ID not in message.properties:
             return encoded(encode_message, message, self._ids.next_property())
         if has_id_of_application(message):

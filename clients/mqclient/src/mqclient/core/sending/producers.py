@@ -29,8 +29,8 @@ class ExactlyOnceSends(Protocol):
 
     repeating: bool
 
-    def encoded(self, message: ClientMessage) -> bytes:
-        """The message, which is not large, with its id."""
+    def with_id(self, message: ClientMessage) -> bytes:
+        """The encoded message, which is not large, with its id."""
 
     def hold(
         self, producer_id: int, message: ClientMessage, address: str, buffer: bytes, handler: SendAcknowledgementHandler | None
@@ -185,7 +185,7 @@ class Producer(Closing):
         if large:
             buffer = b""
         else:
-            buffer = encoded(encode_message, message) if once is None else once.encoded(message)
+            buffer = encoded(encode_message, message) if once is None else once.with_id(message)
         held = None if once is None else once.hold(self.id, message, address, buffer, handler)
         work = session.work
         era = work.era

@@ -72,9 +72,12 @@ class Commits:
             self._sends.append(send)
 
     def remove(self, send: Held | Regular) -> None:
-        """The send was not written after all."""
-        if send in self._sends:
-            self._sends.remove(send)
+        """The send was not written after all.  Of equal ones, which an application's own id allows, it is the last: the others were
+        written, and keep their places."""
+        for place in reversed(range(len(self._sends))):
+            if self._sends[place] == send:
+                del self._sends[place]
+                return
 
     def forget(self) -> None:
         """The sends are undone, or have taken effect."""
