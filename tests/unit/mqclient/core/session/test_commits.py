@@ -145,6 +145,51 @@ class SendingTests(CommitTestCase):
         self.commit()
         self.assertEqual(self.broker.bodies(), [b"same", b"other"])
 
+    def test_one_that_equals_an_earlier_one_and_was_refused_before_it_was_held_leaves_that(self) -> None:
+        self.start()
+        self.broker.cache = IdCacheState(1, True)
+        same = self.session.create_message()
+        same.body = b"same"
+        same.properties[KEY_DUPLICATE_ID] = (STRING, "mine")
+        self.world.finish(self.producer.send(same))
+        self.failure(IdCacheError, self.producer.send(same))
+        self.cut()
+        self.commit()
+        self.assertEqual(self.broker.bodies(), [b"same"])
+
+    def test_a_send_that_was_rolled_back_leaves_an_equal_one_of_the_next_transaction(self) -> None:
+        for handler in (None, SimpleNamespace(send_acknowledged=lambda message: None, send_failed=lambda message, error: None)):
+            self.start()
+            self.sends(b"one")
+            same = self.session.create_message()
+            same.body = b"same"
+            same.properties[KEY_DUPLICATE_ID] = (STRING, "mine")
+            self.session.link_paused()
+            dropped = self.producer.send(same, acknowledgement_handler=handler)
+            self.world.finish(self.session.rollback())
+            again = self.producer.send(same, acknowledgement_handler=handler)
+            self.session.link_resumed()
+            self.failure(TransactionRolledBackError, dropped)
+            self.world.finish(again)
+            self.cut()
+            self.commit()
+            self.assertEqual(self.broker.bodies(), [b"same"])
+
+    def test_a_send_that_was_rolled_back_counts_for_no_later_transaction(self) -> None:
+        for handler in (None, SimpleNamespace(send_acknowledged=lambda message: None, send_failed=lambda message, error: None)):
+            self.start(producer_max_rate=1)
+            self.broker.cache = IdCacheState(1, True)
+            self.sends(b"one")
+            message = self.session.create_message()
+            dropped = self.producer.send(message, acknowledgement_handler=handler)
+            self.world.finish(self.session.rollback())
+            self.world.advance(1)
+            self.failure(TransactionRolledBackError, dropped)
+            self.world.advance(1)
+            self.sends(b"two")
+            self.commit()
+            self.assertEqual(self.broker.bodies(), [b"two"])
+
     def test_a_send_with_a_handler_is_told_and_repeated(self) -> None:
         self.start()
         told: list[bytes] = []

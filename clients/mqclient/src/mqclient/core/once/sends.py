@@ -54,7 +54,7 @@ class HeldTransaction(Protocol):
         its address, is too small for the transaction."""
 
     def remove(self, send: Held | Regular) -> None:
-        """The send was not written after all."""
+        """The send was not written after all.  Nothing happens when its transaction has ended meanwhile."""
 
 
 class RepeatingSession(Protocol):
@@ -131,14 +131,22 @@ class RepeatedSends:
             wire.properties[KEY_DUPLICATE_ID] = (STRING, self._ids.next())
         return Held(self, message, wire, address, producer_id, buffer, handler)
 
-    def join(self, producer_id: int, address: str, buffer: bytes) -> bool:
-        """Hold a send with the open transaction; it is written like any other then.  False: :meth:`ask` has to come first."""
+    def join(self, producer_id: int, address: str, buffer: bytes) -> Regular | None:
+        """Hold a send with the open transaction; it is written like any other then, or goes to :meth:`not_written`.
+
+        None: :meth:`ask` has to come first.
+        """
         ids_kept = self._caches.known(address)
         if ids_kept is None:
-            return False
+            return None
         self._node.require()
-        self._transaction.add((producer_id, address, buffer), address, len(buffer), ids_kept)
-        return True
+        send = producer_id, address, buffer
+        self._transaction.add(send, address, len(buffer), ids_kept)
+        return send
+
+    def not_written(self, send: Regular) -> None:
+        """The send that has joined the transaction has failed."""
+        self._transaction.remove(send)
 
     async def ask(self, address: str) -> int:
         """How many ids does the broker keep of the address?  Raises ``IdCacheError``, ``ExactlyOnceError``."""
@@ -149,7 +157,9 @@ class RepeatedSends:
         """Send in the turn of its address; returns the future of the confirmation if the sender waits for it, else None."""
         size = await self.ask(held.address)
         if self._transacted:
-            self._transaction.add(held.of_transaction, held.address, held.size, size)
+            producer.check_send(era)
+            send = held.of_transaction
+            self._transaction.add(send, held.address, held.size, size)
             handler = None if held.handler is None else held
             try:
                 if held.large:
@@ -158,6 +168,9 @@ class RepeatedSends:
                     await producer.send_regular(held.message, held.address, held.buffer, False, handler, era)
             except LargeMessageInterruptedError:
                 pass  # the transaction is repeated as a whole, or its commit says that it was rolled back
+            except BaseException:
+                self._transaction.remove(send)
+                raise
             return None
         while self._counts[held.address] >= max(size // 2, 1) or self.repeating:
             await self._wait()
@@ -168,17 +181,13 @@ class RepeatedSends:
         if held.handler is None:
             held.future = self._runtime.create_future()
         self._keep(held)
-        await producer.send_regular(held.message, held.address, held.buffer, False, held, era)
+        try:
+            await producer.send_regular(held.message, held.address, held.buffer, False, held, era)
+        except BaseException:
+            self._forget(held)
+            raise
         held.written = self._runtime.now()
         return held.future
-
-    def not_written(self, send: Held | Regular) -> None:
-        """The send has failed."""
-        held = send if isinstance(send, Held) else None
-        if self._transacted:
-            self._transaction.remove(send if held is None else held.of_transaction)
-        elif held is not None:
-            self._forget(held)
 
     async def _upload(self, producer: Uploader, held: Held, era: int) -> None:
         """Send a large message until the broker has confirmed it."""

@@ -37,17 +37,20 @@ class ExactlyOnceSends(Protocol):
     ) -> Any:
         """What has to go to :meth:`write`; None: :meth:`join` is all that the send needs.  ``buffer`` is empty for a large message."""
 
-    def join(self, producer_id: int, address: str, buffer: bytes) -> bool:
-        """Hold a send with the open transaction; it is written like any other then.  False: :meth:`ask` has to come first."""
+    def join(self, producer_id: int, address: str, buffer: bytes) -> Any:
+        """Hold a send with the open transaction; it is written like any other then, or the result goes to :meth:`not_written`.
+
+        None: :meth:`ask` has to come first.
+        """
+
+    def not_written(self, joined: Any) -> None:
+        """The send that has joined the transaction has failed."""
 
     async def ask(self, address: str) -> int:
         """How many ids does the broker keep of the address?"""
 
     async def write(self, producer: Uploader, held: Any, era: int) -> Any:
         """Send in the turn of its address; returns the future of the confirmation if the sender waits for it, else None."""
-
-    def not_written(self, send: Any) -> None:
-        """The send has failed: what :meth:`hold` gave, or the arguments of :meth:`join`."""
 
     async def ready(self) -> None:
         """Wait until the session is usable and the sends of before a failure are repeated."""
@@ -195,6 +198,7 @@ class Producer(Closing):
         else:
             work.count += 1
         entry = session.flow.enter(address)
+        joined = None
         try:
             async with entry.order:
                 if self._limiter is not None:
@@ -205,12 +209,15 @@ class Producer(Closing):
                 elif large:
                     answer = await session.uploads.send(self, message, address, block, handler, era)
                 else:
-                    while once is not None and not once.join(self.id, address, buffer):
-                        await once.ask(address)
+                    while once is not None and joined is None:
+                        self.check_send(era)  # a send that was dropped is none of the next transaction
+                        joined = once.join(self.id, address, buffer)
+                        if joined is None:
+                            await once.ask(address)
                     answer = await self.send_regular(message, address, buffer, block, handler, era)
         except BaseException as error:
-            if once is not None:
-                once.not_written(held or (self.id, address, buffer))
+            if once is not None and joined is not None:
+                once.not_written(joined)
             self._end(entry, era, error)
             raise
         self._end(entry, era, None)

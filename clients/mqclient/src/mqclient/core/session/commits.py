@@ -72,10 +72,10 @@ class Commits:
             self._sends.append(send)
 
     def remove(self, send: Held | Regular) -> None:
-        """The send was not written after all.  Of equal ones, which an application's own id allows, it is the last: the others were
-        written, and keep their places."""
+        """The send was not written after all.  Nothing happens when its transaction has ended meanwhile, even if the next one has an
+        equal send, which an application's own id allows."""
         for place in reversed(range(len(self._sends))):
-            if self._sends[place] == send:
+            if self._sends[place] is send:
                 del self._sends[place]
                 return
 
