@@ -210,7 +210,7 @@ class Producer(Closing):
                     answer = await session.uploads.send(self, message, address, block, handler, era)
                 else:
                     while once is not None and joined is None:
-                        self.check_send(era)  # a send that was dropped is none of the next transaction
+                        work.check(era)  # a send that was dropped is none of the next transaction
                         joined = once.join(self.id, address, buffer)
                         if joined is None:
                             await once.ask(address)
