@@ -1,6 +1,6 @@
 """Some rounds of failures under load: nothing that was confirmed is lost or comes twice, and all brokers are back in the end.
 
-Eight are those of pairs, and six those of brokers on a database.
+Eight are those of pairs, six those of brokers on a database, and four those of home brokers.
 `MQBROKER_SEED` repeats the moments of the failures.
 """
 
@@ -14,11 +14,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tests.integration.ha.failures.kinds import rounds_of
-from tests.integration.ha.failures.setups import ON_DATABASES, SETUPS, Setup, shares
+from tests.integration.ha.failures.setups import OF_HOMES, ON_DATABASES, SETUPS, Setup, shares
 from tests.support.postgresql import refuse_without
 
 ROUNDS = 8
 DATABASE_ROUNDS = 6
+HOME_ROUNDS = 4
 
 
 class FailureTests(unittest.TestCase):
@@ -71,3 +72,14 @@ class EnhancedFailureTests(FailureTests):
     def test_an_enhanced_cluster_on_postgresql(self) -> None:
         refuse_without()
         self.rounds(ON_DATABASES[3])
+
+
+class HomeFailureTests(FailureTests):
+    all, count = OF_HOMES, HOME_ROUNDS
+    least = (*FailureTests.least, ("defined sent", 3))
+
+    def test_home_brokers_with_a_master(self) -> None:
+        self.rounds(OF_HOMES[0])
+
+    def test_home_brokers_with_their_record_on_sqlite(self) -> None:
+        self.rounds(OF_HOMES[1])
