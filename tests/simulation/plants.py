@@ -737,6 +737,12 @@ UNIT_PLANTS = {
         "if False:",
         unit_test="tests.unit.messaging.delivery.test_settlement",
     ),
+    "former-link-goes-on": Plant(
+        "mqbroker.server.session.sessions:Sessions.end_former_link",
+        'other.connection.fail(f"member {node_id} has made a new link")',
+        "pass",
+        unit_test="tests.unit.server.session.test_link_consumers",
+    ),
 }
 """Those that unit tests find: runs seldom come to the place, or what follows could have another cause there."""
 
