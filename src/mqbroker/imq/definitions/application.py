@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from mqbroker.config.model.cluster import DivertConfiguration
 from mqbroker.imq.definitions.estate import lasting_addresses
@@ -17,6 +17,7 @@ from mqbroker.imq.record.changes import (
     definition_of,
     is_recorded,
 )
+from mqbroker.imq.record.followed import Life
 from mqbroker.imq.record.record import ChangeRecord
 from mqbroker.imq.record.updates import queue_update
 from mqbroker.messaging.administration.registrar import AddressDefinition, AddressSettingDefinition, Change
@@ -30,12 +31,21 @@ if TYPE_CHECKING:
     from mqbroker.messaging.queues.queue import Queue
 
 
+class KeptLives(Protocol):
+    """The lives of queues that were made by the record, or with it, by their names."""
+
+    lives: dict[str, Life]
+
+    def made(self, queue: str, position: int, generation: str | None) -> None:
+        """A queue was made, whose life begins at this position of the former record ``generation``; None: of the present one."""
+
+
 class Application:
     """Applies changes to ``messaging``.
 
     ``configured`` are the names of addresses and queues that the files of this broker define: they are not removed, but put on record.
     ``settings`` are the settings of addresses that management has made, as texts by their matches; ``warn`` takes a sentence about what
-    cannot be as the record says, ``made`` the name of a queue that was made because the record says so, and the position of its life.
+    cannot be as the record says, and ``lives`` keeps those of queues that were made because the record says so.
     """
 
     def __init__(
@@ -44,7 +54,7 @@ class Application:
         configured: Collection[str],
         settings: Mapping[str, str],
         warn: Callable[[str], object],
-        made: Callable[[str, int], object],
+        lives: KeptLives,
     ) -> None:
         self._core = messaging.core
         self._administration = messaging.administration
@@ -52,7 +62,7 @@ class Application:
         self._configured = configured
         self._settings = dict(settings)
         self._warn = warn
-        self._made = made
+        self._lives = lives
 
     # --- one change
 
@@ -63,15 +73,15 @@ class Application:
         except (MQError, ValueError) as error:
             self._warn(f"{change.name} is not as the change record says at {change.position}: {error}")
 
-    def define(self, definition: Definition, life: int | None = None) -> None:
-        """Make a definition what it is said to be; ``life`` is its :attr:`.Recorded.life`, None = it is on no record.
+    def define(self, definition: Definition, recorded: Recorded | None = None) -> None:
+        """Make a definition what it is said to be; ``recorded`` is its change, None = it is on no record.
 
         Raises the errors of the definition.
         """
         if isinstance(definition, AddressDefinition):
             self._put_address(definition)
         elif isinstance(definition, QueueDefinition):
-            self._put_queue(definition, life)
+            self._put_queue(definition, recorded)
         elif isinstance(definition, DivertConfiguration):
             self._diverts.impose(definition)
         else:
@@ -108,7 +118,7 @@ class Application:
         if change.kind.removes:
             self.remove(change.key)
         elif change.kind is not Kind.RESET:
-            self.define(definition_of(change.key, change.form), change.life)
+            self.define(definition_of(change.key, change.form), change)
 
     def _put_address(self, definition: AddressDefinition) -> None:
         address = self._core.addresses.get(definition.name)
@@ -118,28 +128,28 @@ class Application:
             needed = {queue.definition.routing_type for queue in address.queues}
             self._administration.claim_address(address, definition.routing_types | needed)
 
-    def _put_queue(self, definition: QueueDefinition, life: int | None) -> None:
+    def _put_queue(self, definition: QueueDefinition, recorded: Recorded | None) -> None:
         existing = self._core.queues.get(definition.name)
         if existing is None:
-            self._define_queue(definition, life)
+            self._define_queue(definition, recorded)
             return
         update = queue_update(existing.definition, definition)
         if update.replaced:
             self._warn(f"the queue {definition.name} is made anew, without its messages: the change record defines it differently")
             self._administration.delete_queue(existing, remove_consumers=True, keep_address=True)
-            self._define_queue(definition, life)
+            self._define_queue(definition, recorded)
         elif update.changes:
             self._administration.update_queue(existing, **update.changes)
 
-    def _define_queue(self, definition: QueueDefinition, life: int | None) -> None:
+    def _define_queue(self, definition: QueueDefinition, recorded: Recorded | None) -> None:
         self._administration.define_queue(definition)
-        if life is not None:
-            self._made(definition.name, life)
+        if recorded is not None:
+            self._lives.made(definition.name, recorded.life, recorded.generation)
 
     # --- everything
 
     def apply_all(self, record: ChangeRecord) -> list[Definition]:
-        """Make all definitions what the record says: what others do not have is removed.
+        """Make all definitions what the record says: what others do not have is removed, and so is a queue that was deleted and made again.
 
         Automatic, internal and temporary definitions stay, and so do dead letter and expiry addresses.  Returns the definitions that the
         files of this broker have and the record does not.
@@ -165,8 +175,16 @@ class Application:
             if record.get(f"{SETTINGS}:{match}") is None:
                 self.remove(f"{SETTINGS}:{match}")
         for change in record.definitions:
+            self._end_former_life(record, change)
             self.apply(change)
         return sorted(unrecorded, key=lambda each: isinstance(each, QueueDefinition))
+
+    def _end_former_life(self, record: ChangeRecord, change: Recorded) -> None:
+        subject, _, name = change.key.partition(":")
+        queue, life = self._core.queues.get(name), self._lives.lives.get(name)
+        if subject == QUEUE and queue is not None and life is not None and record.is_later(change, life):
+            self._warn(f"the queue {name} was deleted, and made again at {change.life} of the change record: its former messages are gone")
+            self._administration.delete_queue(queue, remove_consumers=True, keep_address=True)
 
     def own_definitions(self) -> list[Definition]:
         """The definitions of this broker that belong into a record, addresses before queues."""

@@ -56,7 +56,7 @@ class SharedDefinitions:
         configured = {each.name for each in addresses} | {queue.name for each in addresses for queue in each.queues}
         settings = {match: text for (kind, match), text in kept.items() if kind == KEPT_ADDRESS_SETTING_KIND}
         standing = Standing(store, kept)
-        application = Application(messaging, configured, settings, lambda text: log.warn("{text}", text=text), standing.made)
+        application = Application(messaging, configured, settings, lambda text: log.warn("{text}", text=text), standing)
         own = OwnRecord(store, clock, cluster.address, new_id, kept)
         mastership = None if cluster.master is None else Mastership(store, kept, cluster.master)
         self._server = server

@@ -19,14 +19,15 @@ class Standing(Followed):
     def __init__(self, store: Store, settings: Mapping[tuple[str, str], str]) -> None:
         super().__init__(settings)
         self._store = store
-        self._made: dict[str, int] = {}
-        """Queues whose position is not noted yet."""
+        self._made: dict[str, tuple[str | None, int]] = {}
+        """Queues whose life is not noted yet."""
         self._former_lives = self.former_lives(settings)
         """The lives that are kept in a former form."""
 
-    def made(self, queue: str, position: int) -> None:
-        """A queue was made, whose life begins at this position of the record; :meth:`keep` is to follow in the same turn."""
-        self._made[queue] = position
+    def made(self, queue: str, position: int, generation: str | None = None) -> None:
+        """A queue was made, whose life begins at this position of the record, or of the former one of that generation; :meth:`keep` is to
+        follow in the same turn."""
+        self._made[queue] = generation, position
 
     def ended(self, queue: str) -> None:
         """The queue is deleted."""
@@ -64,8 +65,8 @@ class Standing(Followed):
         for queue in former.keys() & self.lives.keys():
             batch.put_setting(LIFE_KIND, queue, json.dumps(self.lives[queue]))
         if self.generation is not None:
-            for queue, position in made.items():
-                self.lives[queue] = life = self.generation, position
+            for queue, (generation, position) in made.items():
+                self.lives[queue] = life = generation or self.generation, position
                 batch.put_setting(LIFE_KIND, queue, json.dumps(life))
         values = {"generation": self.generation, "position": self.position, "master": self.master, "former": self.former}
         batch.put_setting(KIND, "standing", json.dumps(values))

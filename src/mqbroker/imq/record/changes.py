@@ -70,7 +70,7 @@ class Recorded:
 
     ``position`` ascends from 1, where the reset record is.  ``origin`` is the broker (host:port) whose change this is, ``time_ms`` when the
     master has stored it.  A removal has an empty ``form``; the reset record has ``generation`` and ``former`` in it.
-    ``made`` is where something was made that is only updated here.
+    ``made`` is where something was made that is only updated here, or that has come from the former record ``generation``; there, then.
     """
 
     position: int
@@ -80,6 +80,7 @@ class Recorded:
     origin: str
     time_ms: int
     made: int | None = None
+    generation: str | None = None
 
     @property
     def name(self) -> str:

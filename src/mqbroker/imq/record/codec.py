@@ -25,6 +25,8 @@ def values_of(change: Recorded) -> dict[str, Any]:
     }
     if change.made is not None:
         values["made"] = change.made
+    if change.generation is not None:
+        values["generation"] = change.generation
     return values
 
 
@@ -43,10 +45,12 @@ def change_of(values: Any) -> Recorded:
         definition_of(key, form)
     if found["position"] < 1:
         raise ValueError(f"the position {found['position']} is none")
-    made = found.get("made")
-    if made is not None and (type(made) is not int or not 1 <= made < found["position"]):
+    made, generation = found.get("made"), found.get("generation")
+    if generation is not None and (type(generation) is not str or made is None):
+        raise ValueError(f"generation is {generation!r}, and made is {made!r}")
+    if made is not None and (type(made) is not int or made < 1 or (generation is None and made >= found["position"])):
         raise ValueError(f"made is {made!r}")
-    return Recorded(found["position"], kind, key, form, found["origin"], found["time"], made)
+    return Recorded(found["position"], kind, key, form, found["origin"], found["time"], made, generation)
 
 
 def page_values(generation: str, page: Page) -> dict[str, Any]:

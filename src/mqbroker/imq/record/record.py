@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import NamedTuple
 
 from mqbroker.imq.record.changes import ADDRESS, QUEUE, SETTINGS, Kind, Recorded, Wish, same
+from mqbroker.imq.record.followed import Life
 from mqclient.errors import (
     AddressDoesNotExistError,
     AddressExistsError,
@@ -150,8 +152,8 @@ class ChangeRecord:
 
     def _append(self, wish: Wish, origin: str, time_ms: int) -> Appended:
         removes, existing = wish.kind.removes, self._present.get(wish.key)
-        made = None if removes or existing is None else existing.life
-        change = Recorded(self.last + 1, wish.kind, wish.key, {} if removes else wish.form, origin, time_ms, made)
+        made, generation = (None, None) if removes or existing is None else (existing.life, existing.generation)
+        change = Recorded(self.last + 1, wish.kind, wish.key, {} if removes else wish.form, origin, time_ms, made, generation)
         self._put(change)
         return Appended(change.position, change)
 
@@ -194,7 +196,8 @@ class ChangeRecord:
         """A compressed record of its own generation with the same definitions: whoever has another one takes over everything of it."""
         record = ChangeRecord.begin(generation, origin, time_ms, (*self.former, self.generation))
         for change in self.definitions:
-            record._put(Recorded(record.last + 1, change.kind, change.key, change.form, change.origin, change.time_ms))
+            made_in = change.generation or self.generation
+            record._put(replace(change, position=record.last + 1, made=change.life, generation=made_in))
         return record
 
     # --- what a member lacks
@@ -202,6 +205,14 @@ class ChangeRecord:
     def knows(self, generation: str | None) -> bool:
         """Is this the record that a broker has followed, or one that has come from it?  A broker without one (None) may follow any."""
         return generation is None or generation == self.generation or generation in self.former
+
+    def is_later(self, change: Recorded, life: Life) -> bool:
+        """Was the queue that ``change`` defines made after one of its name with this life?  False where that cannot be told any more."""
+        generations = (*self.former, self.generation)
+        made_in, known = change.generation or self.generation, life[0]
+        if made_in not in generations or known not in generations:
+            return False
+        return (generations.index(made_in), change.life) > (generations.index(known), life[1])
 
     def since(self, generation: str | None, position: int, limit: int = PAGE_MAX) -> Page:
         """The changes after ``position`` of ``generation``: all from the reset record on, where the list does not have all any more."""

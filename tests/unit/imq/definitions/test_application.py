@@ -10,6 +10,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from mqbroker.config.model.cluster import DivertConfiguration
 from mqbroker.imq.definitions.application import Application
 from mqbroker.imq.record.changes import Definition, Recorded, wish_of
+from mqbroker.imq.record.followed import Life
 from mqbroker.imq.record.record import ChangeRecord
 from mqbroker.messaging.administration.registrar import AddressDefinition, AddressSettingDefinition, Change
 from mqbroker.messaging.queues.definitions import ANYCAST, MULTICAST, QueueDefinition
@@ -22,18 +23,22 @@ DIVERT = DivertConfiguration("d", "q", ("r",))
 SETTINGS = AddressSettingDefinition("q", json.dumps({"maxDeliveryAttempts": 3}))
 
 
+class Lives:
+    def __init__(self) -> None:
+        self.lives: dict[str, Life] = {}
+        self.noted: list[tuple[str, int, str | None]] = []
+
+    def made(self, queue: str, position: int, generation: str | None) -> None:
+        self.noted.append((queue, position, generation))
+
+
 class ApplicationCase(SynchronousTestCase):
     def setUp(self) -> None:
         self.world = World(store=KeptStore("node"))
         self.core = self.world.messaging.core
         self.warned: list[str] = []
-        self.made: list[str] = []
-        self.lives: list[int] = []
-        self.application = Application(self.world.messaging, {"mine"}, {}, self.warned.append, self.note)
-
-    def note(self, queue: str, life: int) -> None:
-        self.made.append(queue)
-        self.lives.append(life)
+        self.lives = Lives()
+        self.application = Application(self.world.messaging, {"mine"}, {}, self.warned.append, self.lives)
 
     def apply(self, definition: Definition, action: str = "create") -> None:
         wish = wish_of(Change(action, definition))  # type: ignore[arg-type]
@@ -53,14 +58,14 @@ class OneTests(ApplicationCase):
         record.append(wish_of(Change("update", replace(QUEUE, max_consumers=3))), "b1:7676", 0, record.last)
         record.compress()
         self.application.apply_all(record)
-        self.assertEqual((self.made, self.lives), (["q"], [3]))
+        self.assertEqual(self.lives.noted, [("q", 3, None)])
 
     def test_each_kind_and_twice(self) -> None:
         for _ in range(2):
             for definition in (ADDRESS, QUEUE, DIVERT, SETTINGS):
                 self.apply(definition)
         self.assertEqual(self.core.addresses["a"].routing_types, frozenset((ANYCAST,)))
-        self.assertEqual((self.core.queues["q"].definition, self.made, self.lives), (QUEUE, ["q"], [7]))
+        self.assertEqual((self.core.queues["q"].definition, self.lives.noted), (QUEUE, [("q", 7, None)]))
         divert = self.world.messaging.diverts.find("d")
         self.assertEqual(divert and divert.configuration, DIVERT)
         self.assertEqual(self.core.settings_of("q").max_delivery_attempts, 3)
@@ -122,6 +127,22 @@ class AllTests(ApplicationCase):
         self.assertEqual((list(self.core.queues), self.world.messaging.diverts.names()), (["other"], []))
         self.assertEqual(self.core.settings_of("q").max_delivery_attempts, 10)
         self.assertNotIn("a", self.core.addresses)
+
+    def test_a_queue_that_was_deleted_and_made_again_meanwhile_is_empty(self) -> None:
+        """Also where the record is another one since then.  One that is older in the record, as in a backup, stays."""
+        record = self.record(QUEUE).renewed("h", "b2:7676", 0)
+        self.application.apply_all(record)
+        self.assertEqual(self.lives.noted, [("q", 2, "g")])
+        self.world.session().publish(b"1")
+        self.lives.noted.clear()
+        for life in (("g", 2), ("h", 2)):
+            self.lives.lives["q"] = life
+            self.application.apply_all(record)
+            self.assertEqual((self.core.queues["q"].message_count, self.lives.noted), (1, []))
+        self.lives.lives["q"] = "g", 1
+        self.application.apply_all(record)
+        self.assertEqual((self.core.queues["q"].message_count, self.lives.noted), (0, [("q", 2, "g")]))
+        self.assertEqual(len(self.warned), 1)
 
     def test_an_address_that_was_made_with_its_queue_goes_with_it(self) -> None:
         self.core.settings.set("q", {"auto_delete_addresses_delay": 120_000})

@@ -48,6 +48,8 @@ class CodecTests(SynchronousTestCase):
         self.assertEqual((recorded.life, change_from(text_of(recorded))), (1, recorded))
         self.assertEqual(change_of(GOOD).life, 2)
         self.assertNotIn("made", values_of(change_of(GOOD)))
+        recorded = change_of({**GOOD, "made": 7, "generation": "g"})
+        self.assertEqual((recorded.life, recorded.generation, change_from(text_of(recorded))), (7, "g", recorded))
 
     def test_what_is_no_change(self) -> None:
         for values in (
@@ -60,6 +62,9 @@ class CodecTests(SynchronousTestCase):
             {**GOOD, "made": "1"},
             {**GOOD, "made": 0},
             {**GOOD, "made": 2},
+            {**GOOD, "made": 0, "generation": "g"},
+            {**GOOD, "made": 1, "generation": 2},
+            {**GOOD, "generation": "g"},
             {**GOOD, "kind": "NONE"},
             {**GOOD, "key": "queue:r"},
             {**GOOD, "form": {}},

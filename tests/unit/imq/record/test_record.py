@@ -12,6 +12,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.config.model.cluster import DivertConfiguration
 from mqbroker.imq.record.changes import Kind, Recorded, Wish, form_of, same, wish_of
+from mqbroker.imq.record.followed import Life
 from mqbroker.imq.record.record import FORMER_MAX, ChangeRecord
 from mqbroker.messaging.administration.registrar import AddressDefinition, AddressSettingDefinition, Change
 from mqbroker.messaging.queues.definitions import ANYCAST, QueueDefinition
@@ -228,6 +229,33 @@ class MemberTests(SynchronousTestCase):
         self.assertFalse(later.knows("elsewhere"))
         self.assertEqual([change.form for change in later.definitions], [change.form for change in record.definitions])
         self.assertEqual([change.position for change in later.changes], [1, 2, 3, 4, 5, 6])
+        self.assertEqual([(change.generation, change.life) for change in later.definitions], [("g", life) for life in range(2, 7)])
+
+    def test_a_queue_that_was_made_again_is_a_later_one_also_after_changes_of_the_master(self) -> None:
+        record = begun()
+        for wish in (create(), delete(), create()):
+            record.append(wish, ONE, 0, record.last)
+        earlier, later = ("g", 2), ("g", 4)
+        for _ in range(3):
+            change = record.get("queue:q")
+            assert change is not None
+            self.assertTrue(record.is_later(change, earlier))
+            for life in (later, ("g", 9), (record.generation, 9), ("elsewhere", 1)):
+                self.assertFalse(record.is_later(change, life), life)
+            record = record.renewed(f"{record.generation}h", TWO, 0)
+        record.append(delete(), ONE, 0, record.last)
+        change = record.append(create(), ONE, 0, record.last).change
+        assert change is not None
+        self.assertTrue(record.is_later(change, later))
+
+    def test_a_life_that_began_in_a_record_that_is_not_remembered_cannot_be_compared(self) -> None:
+        record = begun()
+        record.append(create(), ONE, 0, record.last)
+        for number in range(FORMER_MAX + 1):
+            record = record.renewed(f"g{number}", ONE, 0)
+        change = record.get("queue:q")
+        assert change is not None
+        self.assertFalse(record.is_later(change, ("g5", 1)))
 
     def test_so_many_origins_are_remembered(self) -> None:
         record = begun()
@@ -244,33 +272,47 @@ class Member:
         self.generation: str | None = None
         self.position = 0
         self.definitions: dict[str, Any] = {}
+        self.lives: dict[str, Life] = {}
+        """Of what is defined, as of the first change that the member has heard of."""
 
     def follow(self, record: ChangeRecord) -> None:
         page = record.since(self.generation, self.position, 3)
-        if page.reset:
-            self.definitions.clear()
+        changes: list[Recorded] = []
         while True:
-            for change in page.changes:
-                self.apply(change)
+            changes += page.changes
             if not page.more:
                 break
             if page.reset:
-                page = record.following(self.position, page.floor, 3)._replace(reset=True)
+                page = record.following(changes[-1].position, page.floor, 3)._replace(reset=True)
             else:
-                page = record.since(self.generation, self.position, 3)
+                page = record.since(self.generation, changes[-1].position, 3)
+        if page.reset:
+            self.end(ChangeRecord.load(changes))
         self.generation = record.generation
+        for change in changes:
+            self.apply(change)
+
+    def end(self, record: ChangeRecord) -> None:
+        """End what the record does not have, or has in a later life."""
+        for key in list(self.definitions):
+            change = record.get(key)
+            if change is None or record.is_later(change, self.lives[key]):
+                del self.definitions[key], self.lives[key]
 
     def apply(self, change: Recorded) -> None:
         self.position = change.position
         if change.kind.removes:
             self.definitions.pop(change.key, None)
+            self.lives.pop(change.key, None)
             if change.key.startswith("address:"):
                 on = change.key.removeprefix("address:")
                 gone = [key for key, form in self.definitions.items() if key.startswith("queue:") and form["address"] == on]
                 for key in gone:
-                    del self.definitions[key]
+                    del self.definitions[key], self.lives[key]
         elif change.kind is not Kind.RESET:
+            assert self.generation is not None
             self.definitions[change.key] = change.form
+            self.lives.setdefault(change.key, (change.generation or self.generation, change.life))
 
 
 class RecordMachine(RuleBasedStateMachine):
@@ -278,6 +320,7 @@ class RecordMachine(RuleBasedStateMachine):
         super().__init__()
         self.record = begun()
         self.model: dict[str, Any] = {}
+        self.lives: dict[str, Life] = {}
         self.members = [Member(), Member()]
         self.generations = 0
 
@@ -294,18 +337,21 @@ class RecordMachine(RuleBasedStateMachine):
         assert found.position == (self.record.last if found.change else found.position) <= self.record.last
         if change.action == "delete":
             self.model.pop(wish.key, None)
+            self.lives.pop(wish.key, None)
             if wish.key.startswith("address:") and found.change:
                 on = change.definition.name
                 for key in [key for key, form in self.model.items() if key.startswith("queue:") and form["address"] == on]:
-                    del self.model[key]
+                    del self.model[key], self.lives[key]
         elif found.change:
             self.model[wish.key] = wish.form
+            self.lives.setdefault(wish.key, (self.record.generation, found.position))
 
     @rule(number=st.integers(0, 1))
     def follow(self, number: int) -> None:
         member = self.members[number]
         member.follow(self.record)
         assert member.definitions == self.model
+        assert member.lives == self.lives
         assert member.position == self.record.last
 
     @rule()
