@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from mqbroker.config.model.home_cluster import HomeCluster
     from mqbroker.imq.master.own_record import OwnRecord
     from mqbroker.imq.master.recording import Recording
+    from mqbroker.messaging.ports import Cancellable
     from mqbroker.server.server_state import ServerState
 
 log = Logger(namespace="mqbroker.imq")
@@ -75,6 +76,7 @@ class ChangeOfMaster:
         self._prepared: tuple[str, str, list[Recorded]] | None = None
         """Values from the old master to this broker: the name of the change, the old master, and the record so far."""
         self._asking = False
+        self._telling: Cancellable | None = None
 
     def start(self) -> None:
         mastership = self._recording.mastership
@@ -83,6 +85,12 @@ class ChangeOfMaster:
         if mastership.successor is not None and self._recording.is_master:
             self._recording.keeping.blocked = f"whether {mastership.successor} is the master broker is not known"
         self._peers.linked.subscribe(self._linked)
+
+    def stop(self) -> None:
+        """Tell nobody any more."""
+        if self._telling is not None:
+            self._telling.cancel()
+            self._telling = None
 
     # --- the old master
 
@@ -208,8 +216,6 @@ class ChangeOfMaster:
 
     def _tell_all(self, knows: str) -> None:
         """Tell all linked members who is the master, but the one named ``knows``."""
-        if self._recording.stopped:
-            return
         for peer in list(self._peers.by_id.values()):
             if peer.name != knows:
                 self._tell(peer)
@@ -283,4 +289,9 @@ class ChangeOfMaster:
         log.info("this broker is the master broker now, in the place of {old}", old=by)
         self._own.replace(ChangeRecord.load(prepared[2]))
         recording.master_changed(recording.place, change)
-        self._server.clock.call_later(TOLD_SECONDS, self._server.turn.run, self._tell_all, by)
+        self.stop()
+        self._telling = self._server.clock.call_later(TOLD_SECONDS, self._server.turn.run, self._tell_later, by)
+
+    def _tell_later(self, by: str) -> None:
+        self._telling = None
+        self._tell_all(by)

@@ -95,6 +95,7 @@ class SharedDefinitions:
         """Before the connections end, so that what clients will come back to is kept."""
         self.temporary.stop()
         self.reservations.stop()
+        self.change_of_master.stop()
         self.recording.stop()
 
     @property
