@@ -739,7 +739,7 @@ UNIT_PLANTS = {
     ),
     "former-link-goes-on": Plant(
         "mqbroker.server.session.sessions:Sessions.end_former_link",
-        'other.connection.fail(f"member {node_id} has made a new link")',
+        'self.end_links(node_id, f"member {node_id} has made a new link", session.connection)',
         "pass",
         unit_test="tests.unit.server.session.test_link_consumers",
     ),

@@ -168,6 +168,8 @@ class ActiveMember:
 
     def part(self, node_id: str) -> None:
         self._connection().part(node_id)
+        # It may only stand still: what it did when it goes on would be known to nobody who has its data then.
+        self._server.sessions.end_links(node_id, f"member {node_id} is being taken over")
 
     def join(self, node_id: str) -> None:
         self._connection().part_no_more(node_id)

@@ -15,6 +15,7 @@ from mqbroker.node.enhanced import ActiveData, ActiveMember, EnhancedActivation,
 from mqbroker.server.observation.gauges import Gauges
 from mqbroker.storage.sql.session import StoreSession
 from mqclient.errors import IllegalStateError
+from mqclient.wire import packets as wire
 from tests.support.broker import World
 from tests.unit.storage.sql.support import SqlRig
 
@@ -102,6 +103,17 @@ class ActiveTests(SynchronousTestCase):
         self.assertEqual((list(active.linked()), active.has_clients(), active.node_id), (["node"], False, world.server.node_id))
         active.settle_branches()
         self.assertEqual(looks, ["looked"])
+
+    def test_who_is_being_taken_over_has_no_links_here(self) -> None:
+        """It may only stand still, and go on with transactions of which its taker would not know."""
+        world = World()
+        sessions = {}
+        for node_id in ("lost", "other"):
+            sessions[node_id] = world.session()
+            sessions[node_id].send(wire.AddMetadataV2(wire.HOME_LINK_KEY, node_id, False))
+        anything: Any = SimpleNamespace(part=lambda node_id: None)
+        ActiveMember(world.server, anything, anything, lambda: anything, lambda places: None, anything, lambda: anything).part("lost")
+        self.assertEqual([name for name, each in sessions.items() if each.peer.transport.closed], ["lost"])
 
     def test_what_the_store_has_taken_over_is_there_before_clients_may_come(self) -> None:
         order: list[Any] = []

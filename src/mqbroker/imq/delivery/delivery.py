@@ -119,7 +119,8 @@ class Delivery:
             return
         del self._opening[home.node_id]
         self.homes[home.node_id] = home
-        self.coordination.decisions.look_at(home)
+        # Everywhere: a member that is back cannot go on any more with what it did before it was taken over.
+        self.coordination.decisions.look_everywhere()
         self._ask_again_later()
         for queue in self._queues.values():
             queue.linked(home.node_id)

@@ -48,7 +48,7 @@ class ActiveSide(Protocol):
         """Send no clients to these members, which take over nobody now."""
 
     def part(self, node_id: str) -> None:
-        """End the link to a member, and make no other one until it announces itself anew."""
+        """End the links to a member and from it, and make no other one until it announces itself anew."""
 
     def join(self, node_id: str) -> None:
         """The member is not to be parted any more."""

@@ -163,9 +163,13 @@ class Sessions:
     def end_former_link(self, session: SessionState) -> None:
         """What was in delivery over the earlier link goes back now, before the new one is sent what comes behind it."""
         node_id = session.metadata[HOME_LINK_KEY]
-        for other in list(self.by_name.values()):
-            if other.connection is not session.connection and other.metadata.get(HOME_LINK_KEY) == node_id and of_home_link(other):
-                other.connection.fail(f"member {node_id} has made a new link")
+        self.end_links(node_id, f"member {node_id} has made a new link", session.connection)
+
+    def end_links(self, node_id: str, reason: str, but: ServerConnection | None = None) -> None:
+        """End the connections of home links that the member ``node_id`` has made, but for one."""
+        for session in list(self.by_name.values()):
+            if session.connection is not but and session.metadata.get(HOME_LINK_KEY) == node_id and of_home_link(session):
+                session.connection.fail(reason)
 
     def ended(self, session: SessionState) -> None:
         if self.by_name.get(session.name) is session:

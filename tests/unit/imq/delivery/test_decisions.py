@@ -211,6 +211,16 @@ class CoordinatorTests(DecisionsTestCase):
         self.take_over(self.c, self.b)
         self.assertEqual((self.outcome(self.a), self.undecided(self.c)), ((1, 0), 0))
 
+    def test_what_it_did_before_it_noticed_ends_when_a_member_is_back(self) -> None:
+        """It had only stood still, and went on for a moment: it had a branch prepared after its taker had asked everybody."""
+        self.begin(decided=False)
+        self.adopt(self.c, self.b)
+        self.assertEqual(self.outcome(self.a), (1, 1))
+        self.cluster.brokers[4] = back = Broker(self.cluster, 4)
+        back.session().create_queue("q")
+        self.cluster.link(3, 4)
+        self.assertEqual((self.outcome(self.a), self.undecided(self.c)), ((1, 0), 0))
+
     def test_nobody_else_ends_its_branches(self) -> None:
         self.begin(decided=True)
         self.cluster.crash(2)
