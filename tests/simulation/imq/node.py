@@ -33,6 +33,15 @@ class HomeNode(ClusterNode):
         assert self.clustering is not None and self.clustering.homes is not None
         return self.clustering.homes
 
+    def has_former_life(self, queue: str, at: HomeNode) -> bool:
+        """Has the queue here ended and been made again, as another member knows, but not yet this one, whose master is away?
+
+        Its messages go with it when the master is back.
+        """
+        life = at.homes.shared.recording.standing.lives.get(queue)
+        recording = self.homes.shared.recording
+        return life is not None and recording.master is not None and recording.master_peer() is None and not recording.standing.has(*life)
+
     def became_active(self, process: Process) -> None:
         super().became_active(process)
         self._watch_losses()

@@ -103,7 +103,7 @@ class HomeSimulation(ClusterSimulation):
                 f"{node.count(name)} in {name} of {node.name}, with a consumer at {at.name}"
                 for name, at in chosen.items()
                 for node in live
-                if node.count(name) > node.in_doubt(name)
+                if node.count(name) > node.in_doubt(name) and not node.has_former_life(name, at)
             ]
 
         if not self._wait(
