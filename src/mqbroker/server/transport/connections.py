@@ -32,15 +32,17 @@ class _Unheard:
         self._owner = owner
         self._due: dict[ServerConnection, float] = {}
         self._timer: Cancellable | None = None
+        self._stopped = False
 
     def add(self, connection: ServerConnection) -> None:
         """The broker has stopped reading what the peer sends."""
-        if connection not in self._due:
+        if connection not in self._due and not self._stopped:
             self._due[connection] = self._next(connection)
             if self._timer is None:
                 self._look_later()
 
     def stop(self) -> None:
+        self._stopped = True
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -71,3 +71,13 @@ class ConnectionsTests(SynchronousTestCase):
             peer.read()
         self.world.clock.advance(1.0)
         self.assertEqual(hasty.read(), [])
+
+    def test_nothing_is_due_after_the_end(self) -> None:
+        held, late = self.world.peer(), self.world.peer()
+        held.connection.hold_back()
+        due = self.world.clock.pending
+        self.world.server.stop()
+        left = self.world.clock.pending
+        self.assertLess(left, due)
+        late.connection.hold_back()
+        self.assertEqual(self.world.clock.pending, left)
