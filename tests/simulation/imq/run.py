@@ -116,9 +116,11 @@ class HomeSimulation(ClusterSimulation):
         return self._all_end(drains)
 
     def _drainer(self, name: str, at: HomeNode, live: list[HomeNode]) -> HomeNode | None:
-        """Who consumes a queue.  Without a record a broker that was not linked keeps a subscription whose end it has not heard of."""
-        places = [at] if self.plan.has_record else live
-        return next((node for node in (at, *places) if name in node.messaging.core.queues), None)
+        """Who consumes a queue.  Without a record, or its master, one that was not linked has a subscription of which it missed the end."""
+        behind = any(at.has_former_life(name, other) for other in live)
+        places = [at] if self.plan.has_record and not behind else live
+        has_it = [node for node in (at, *places) if name in node.messaging.core.queues]
+        return next((node for node in has_it if not any(node.has_former_life(name, other) for other in live)), None)
 
     # --- who works in it
 

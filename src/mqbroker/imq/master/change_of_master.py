@@ -289,9 +289,16 @@ class ChangeOfMaster:
         log.info("this broker is the master broker now, in the place of {old}", old=by)
         self._own.replace(ChangeRecord.load(prepared[2]))
         recording.master_changed(recording.place, change)
-        self.stop()
-        self._telling = self._server.clock.call_later(TOLD_SECONDS, self._server.turn.run, self._tell_later, by)
+        self._tell_later(by)
 
-    def _tell_later(self, by: str) -> None:
+    def _tell_later(self, knows: str) -> None:
+        self.stop()
+        self._telling = self._server.clock.call_later(TOLD_SECONDS, self._server.turn.run, self._tell_now, knows)
+
+    def _tell_now(self, knows: str) -> None:
         self._telling = None
-        self._tell_all(by)
+        if self._recording.keeping.blocked is not None:
+            # Another change is under way: the next master may be so already, and would believe that this one is.
+            self._tell_later(knows)
+        else:
+            self._tell_all(knows)

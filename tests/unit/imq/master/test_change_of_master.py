@@ -80,6 +80,33 @@ class DoneTests(ChangeCase):
         self.net.settle(TOLD_SECONDS)
         self.assertEqual((self.three.recording.master, self.three.recording.state), (TWO, "running"))
 
+    def test_nobody_hears_of_it_while_another_one_is_made_the_master(self) -> None:
+        """The next one would have given that up again."""
+        self.change(self.one, TWO)
+        self.net.settle(TOLD_SECONDS - 0.5)
+        self.two.store.held = True  # type: ignore[union-attr]
+        found: list[Any] = []
+        self.two.shared.change_of_master.change(THREE).addBoth(found.append)
+        self.net.settle(1.0)
+        self.assertEqual(found, [])
+        told: list[str] = []
+        self.patch(MemoryPeer, "ask", self.noting(MemoryPeer.ask, told))
+        self.net.settle(TOLD_SECONDS)
+        self.assertEqual(told, [])
+        self.two.store.held = False  # type: ignore[union-attr]
+        self.two.store.sync()  # type: ignore[union-attr]
+        self.net.settle(2 * TOLD_SECONDS)
+        self.assertEqual((found, self.masters()), ([None], [THREE] * 3))
+
+    @staticmethod
+    def noting(ask: Any, told: list[str]) -> Any:
+        def noted(peer: Any, operation: str, *values: Any) -> Any:
+            if operation == "newMaster":
+                told.append(values[2])
+            return ask(peer, operation, *values)
+
+        return noted
+
     def test_who_was_away_hears_that_it_is_the_one_of_the_files_again(self) -> None:
         self.change(self.one, TWO)
         self.net.cut_off(self.three)
