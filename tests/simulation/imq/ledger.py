@@ -23,9 +23,11 @@ class HomeLedger(ClusterLedger):
     def receive(self, receipt: Receipt) -> str | None:
         """What a broker has sent to a client whose connection fails it sends once more when the client is back (as CORE demands).
 
-        The message may be another one's by then.  It is judged by the time at which it was given to the client.
+        The message may be another one's by then.  It is judged by the time at which it was given to the client.  Those that empty the
+        queues in the end have one name at all brokers, and lose no connection.
         """
-        given_until = self.taken_back.get((self.homes.get(receipt.who, ""), receipt.message_id))
+        home = "" if receipt.who == DRAIN else self.homes.get(receipt.who, "")
+        given_until = self.taken_back.get((home, receipt.message_id))
         if given_until is not None and receipt.sent > given_until:
             receipt = replace(receipt, sent=given_until)
         return super().receive(receipt)
