@@ -275,6 +275,7 @@ class ChangeOfMaster:
             raise ManagementError(f"{by} is not the master broker, and says that {master} is")
         elif master != mastership.master:
             log.info("{by} says that {master} is the master broker now", by=by, master=master)
+            recording.keeping.blocked = None  # whatever this broker has begun as the master is decided
             recording.master_changed(str(master))
 
     def _become_master(self, change: str, by: str) -> None:

@@ -291,6 +291,12 @@ class UncertainTests(ChangeCase):
         assert isinstance(answer, wire.ExceptionResponse)
         self.assertIn(TWO, str(answer.message))
 
+    def test_who_hears_of_it_from_the_new_master_takes_changes_when_it_is_the_master_again(self) -> None:
+        self.lose_the_answer(told=True)
+        self.assertIsNotNone(self.one.recording.keeping.blocked)
+        self.one.shared.change_of_master.answer_new_master("", TWO, TWO, "")
+        self.assertIsNone(self.one.recording.keeping.blocked)
+
     def test_it_was_not_told_and_is_told_again(self) -> None:
         self.lose_the_answer(told=False)
         self.net.link(self.one, self.two)
