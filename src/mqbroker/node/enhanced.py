@@ -168,7 +168,7 @@ class ActiveMember:
 
     def part(self, node_id: str) -> None:
         self._connection().part(node_id)
-        # It may only stand still: what it did when it goes on would be known to nobody who has its data then.
+        # A member may only stand still: nobody who has its data then would know of the branches that it had prepared when it goes on.
         self._server.sessions.end_links(node_id, f"member {node_id} is being taken over")
 
     def join(self, node_id: str) -> None:

@@ -70,7 +70,8 @@ class Recorded:
 
     ``position`` ascends from 1, where the reset record is.  ``origin`` is the broker (host:port) whose change this is, ``time_ms`` when the
     master has stored it.  A removal has an empty ``form``; the reset record has ``generation`` and ``former`` in it.
-    ``made`` is where something was made that is only updated here, or that has come from the former record ``generation``; there, then.
+    ``made`` is where something was made that is only updated here.  ``generation`` names the former record in which ``made`` is a position;
+    None: this one.
     """
 
     position: int

@@ -22,7 +22,7 @@ log = Logger(namespace="mqbroker.server")
 
 
 LOOK_SECONDS = 0.25
-"""Between two looks at the peers that are not heard."""
+"""The time between two looks at the peers that are not heard: the precision of their signs of life."""
 
 
 class _Unheard:
