@@ -16,7 +16,7 @@ from mqbroker.messaging.turns.steps import Steps
 from mqbroker.messaging.turns.undecided import Undecided
 from mqbroker.server.management.registry import ManagementError, Registry
 from mqbroker.server.transport.naming import split_qualified
-from mqclient.errors import MalformedPacketError, MQError, SecurityError
+from mqclient.errors import LargeMessageBodyError, MalformedPacketError, MQError, SecurityError
 from mqclient.wire.bodies import decode_text, encode_text
 from mqclient.wire.message import TYPE_TEXT, CoreMessage, user_id_text
 from mqclient.wire.properties import BOOLEAN, STRING, TypedValue
@@ -135,7 +135,10 @@ class ManagementService:
     @staticmethod
     def _parameters(message: Message) -> list[Any]:
         if message.large is not None:
-            body = message.large.read(0, PARAMETERS_SIZE_MAX + 1)
+            try:
+                body = message.large.read(0, PARAMETERS_SIZE_MAX + 1)
+            except OSError as error:
+                raise LargeMessageBodyError(f"the parameters cannot be read: {error}") from error
         else:
             body = message.buffer[4 : message.headers]
         if len(body) > PARAMETERS_SIZE_MAX:

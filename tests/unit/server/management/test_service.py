@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from typing import Any
 
@@ -18,6 +19,7 @@ from mqclient.wire.message import (
 )
 from mqclient.wire.properties import INT, STRING, TypedValue
 from tests.support.broker import PERMISSIONS, Session, World
+from tests.support.held_store import FakeBody
 
 REPLIES = "replies"
 
@@ -82,6 +84,21 @@ class RequestTests(ManagementCase):
             succeeded, text = self.reply()
             self.assertFalse(succeeded)
             self.assertIn("JSON", text)
+
+    def test_parameters_that_a_disk_does_not_give_back_are_told(self) -> None:
+        class LostBody(FakeBody):
+            def read(self, offset: int, size: int) -> bytes:
+                raise OSError(errno.EIO, "the disk fails")
+
+        body = LostBody(1)
+        self.patch(self.world.store, "create_large_body", lambda body_id: body)
+        headers = {"_AMQ_ResourceName": "queue.q", "_AMQ_OperationName": "countMessages", "JMSReplyTo": f"queue://{REPLIES}"}
+        self.session.begin_large("activemq.management", properties={name: (STRING, value) for name, value in headers.items()})
+        self.session.chunk(encode_text('["true"]'), total=1000)
+        succeeded, text = self.reply()
+        self.assertFalse(succeeded)
+        self.assertEqual(text, "the parameters cannot be read: [Errno 5] the disk fails")
+        self.assertEqual(body.holders, 0)
 
     def test_a_request_that_names_nothing_is_answered_without_result(self) -> None:
         self.request({}, b"")
