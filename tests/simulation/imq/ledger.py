@@ -19,6 +19,8 @@ class HomeLedger(ClusterLedger):
         super().__init__(several_hops=not has_record)
         self.taken_back: dict[tuple[str, int], float] = {}
         """When a home took back what a consumer had been given, by the broker of the consumer and the id of the message there."""
+        self.unheard: set[str] = set()
+        """Queues that were deleted and made again, of which only a master knows that stays away: the others have their former lives."""
 
     def receive(self, receipt: Receipt) -> str | None:
         """What a broker has sent to a client whose connection fails it sends once more when the client is back (as CORE demands).
@@ -30,7 +32,15 @@ class HomeLedger(ClusterLedger):
         given_until = self.taken_back.get((home, receipt.message_id))
         if given_until is not None and receipt.sent > given_until:
             receipt = replace(receipt, sent=given_until)
-        return super().receive(receipt)
+        return super().receive(self._of_its_life(receipt))
+
+    def _of_its_life(self, receipt: Receipt) -> Receipt:
+        """What a queue of :attr:`unheard` has from the time before its present life is a message of the former one."""
+        queue, message = receipt.place, self.sent.get(receipt.copy[1])
+        if queue not in self.unheard or message is None:
+            return receipt
+        lives = [life.key for life in self._lives[queue] if life.asked <= message.done]
+        return replace(receipt, copy=(lives[-1], message.identity)) if lives else receipt
 
     def home_of(self, receipt: Receipt) -> str:
         """The broker that has stored the message under this id, if the receiver is there."""

@@ -9,6 +9,7 @@ from typing import Any
 from mqbroker.cluster.links.outgoing import node_id_bytes
 from mqbroker.imq.delivery.coordination import BRANCH_FORMAT
 from mqbroker.imq.delivery.remote_consumer import RemoteConsumer
+from mqbroker.imq.record.followed import Followed
 from mqbroker.messaging.queues.queue import Queue
 from mqbroker.node.homes import Homes
 from tests.simulation.cluster.node import ClusterNode
@@ -27,6 +28,8 @@ class HomeNode(ClusterNode):
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self.losses: Counter[str] = Counter()
+        self.standing = Followed({})
+        """How far it has followed the change record, or had when it died."""
 
     @property
     def homes(self) -> Homes:
@@ -38,12 +41,13 @@ class HomeNode(ClusterNode):
 
         Its messages go with it when the master is back.
         """
-        life = at.homes.shared.recording.standing.lives.get(queue)
+        life = at.standing.lives.get(queue)
         recording = self.homes.shared.recording
         return life is not None and recording.master is not None and recording.master_peer() is None and not recording.standing.has(*life)
 
     def became_active(self, process: Process) -> None:
         super().became_active(process)
+        self.standing = self.homes.shared.recording.standing
         self._watch_losses()
 
     def _watch_losses(self) -> None:

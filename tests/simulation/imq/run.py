@@ -55,6 +55,7 @@ class HomeSimulation(ClusterSimulation):
     """Queues, and how many receive from them at most."""
     nodes: list[HomeNode]  # type: ignore[assignment]
     plan: HomePlan
+    ledger: HomeLedger
 
     def __init__(self, seed: int, plan: HomePlan | None = None, schedule: faults.ClusterSchedule | None = None) -> None:
         super().__init__(seed, plan or self._draw_plan(random.Random(f"{seed}/home plan")), schedule, node_class=HomeNode)
@@ -92,7 +93,9 @@ class HomeSimulation(ClusterSimulation):
         live: list[HomeNode] = [node for node in self.nodes if not node.away]
         if not self._wait(TEMPORARY_SECONDS, lambda: not temporary_left(live), lambda: f"left: {', '.join(temporary_left(live))}"):
             return False
-        names = dict.fromkeys((*self.plan.queue_names, *(each.queue for each in self.ledger.subscriptions.values())))
+        subscriptions = dict.fromkeys(each.queue for each in self.ledger.subscriptions.values())
+        self.ledger.unheard = {name for name in subscriptions if self._is_unheard(name, live)}
+        names = dict.fromkeys((*self.plan.queue_names, *subscriptions))
         chosen = {name: at for name in names if (at := self._drainer(name, rng.choice(live), live)) is not None}
         drains = [Drain(Place(self, node), [name for name, at in chosen.items() if at is node], False) for node in live]
         for drain in drains:
@@ -114,6 +117,10 @@ class HomeSimulation(ClusterSimulation):
         for drain in drains:
             drain.stop = True
         return self._all_end(drains)
+
+    def _is_unheard(self, name: str, live: list[HomeNode]) -> bool:
+        """Did a subscription end and begin again as only a master knows that is away?"""
+        return any(node.away and all(other.has_former_life(name, node) for other in live) for node in self.nodes)
 
     def _drainer(self, name: str, at: HomeNode, live: list[HomeNode]) -> HomeNode | None:
         """Who consumes a queue.  Without a record, or its master, one that was not linked has a subscription of which it missed the end."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import unittest
 
 from tests.simulation.imq.ledger import HomeLedger
-from tests.simulation.model import Outcome, Receipt, Sent
+from tests.simulation.model import DRAIN, Outcome, Receipt, Sent
 
 COPY = ("q", "sender-1")
 
@@ -45,3 +45,30 @@ class ReceiptTests(unittest.TestCase):
             subscription = ledger.subscribe("s", "news", "", 2.0)
             wrong = ledger.receive(Receipt(3.0, 3.0, (subscription.key, "sender-1"), "s", 7, 1, "one"))
             self.assertEqual(wrong is not None, has_record)
+
+    def test_what_others_have_of_a_former_life_of_which_they_have_not_heard_the_end(self) -> None:
+        self.ledger.homes["s"] = "node1"
+        self.ledger.send(Sent("sender-2", "sender", 2, 4, True, (), Outcome.DONE, "news", done=1.0))
+        former, present = (self.ledger.subscribe("s", "news", "", asked) for asked in (0.5, 2.0))
+        former.deleting = 1.5
+
+        def received(message_id: int) -> str | None:
+            return self.ledger.receive(Receipt(3.0, 3.0, (present.key, "sender-2"), "s", message_id, 1, DRAIN))
+
+        self.assertIn("before this life", str(received(7)))
+        self.ledger.unheard.add("s")
+        self.assertIsNone(received(7))
+        self.assertEqual([each.copy for each in self.ledger.receipts], [(life.key, "sender-2") for life in (present, former)])
+        unit = self.ledger.unit("acknowledgement of one")
+        unit.acknowledged.append((former.key, "sender-2"))
+        unit.asked = 1.2
+        self.ledger.finish(unit, Outcome.DONE, 1.2)
+        self.assertIn("was confirmed", str(received(7)))
+
+    def test_what_was_sent_before_the_first_life_is_nobodys(self) -> None:
+        self.ledger.homes["s"] = "node1"
+        self.ledger.send(Sent("sender-2", "sender", 2, 4, True, (), Outcome.DONE, "news", done=1.0))
+        subscription = self.ledger.subscribe("s", "news", "", 2.0)
+        self.ledger.unheard.add("s")
+        receipt = Receipt(3.0, 3.0, (subscription.key, "sender-2"), "s", 7, 1, DRAIN)
+        self.assertIn("before this life", str(self.ledger.receive(receipt)))

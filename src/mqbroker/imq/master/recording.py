@@ -180,8 +180,7 @@ class Recording:
         self.mastership.settle(self.place)
         self.keeping.blocked = None
         self.open_record()
-        self._wishes.release()
-        self.tell_when_stored()
+        self.release()
 
     # --- links
 
@@ -212,8 +211,9 @@ class Recording:
         self._timers.add(timer)
 
     def release(self) -> None:
-        """The changes that have waited can be recorded now, perhaps."""
+        """This master takes changes again: those that have waited are recorded, and the others, whose changes wait too, are told."""
         self._wishes.release()
+        self.tell_when_stored()
 
     # --- changes of this broker
 
@@ -255,9 +255,11 @@ class Recording:
     # --- what other members tell
 
     def answer_record_has(self, generation: Any, position: Any) -> bool:
-        """The record has come to ``position``.  Returns whether everything up to there is done here."""
-        if self.state == states.running.name and (generation != self.standing.generation or int(position) > self.standing.position):
-            self._follower.behind(int(position) if generation == self.standing.generation else self.standing.position + 1)
+        """The record has come to ``position``, and may take changes again.  Returns whether everything up to there is done here."""
+        if self.state == states.running.name:
+            if generation != self.standing.generation or int(position) > self.standing.position:
+                self._follower.behind(int(position) if generation == self.standing.generation else self.standing.position + 1)
+            self._wishes.release()
         return self.standing.has(str(generation), int(position))
 
     def answer_follows(self) -> str | None:

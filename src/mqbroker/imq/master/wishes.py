@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from mqbroker.messaging.ports import Clock
 
 RETRY_SECONDS = 5.0
-"""Between two questions to a master that cannot answer now."""
+"""Between two questions to a master that cannot answer now, and does not say before that it can."""
 
 log = Logger(namespace="mqbroker.imq")
 
@@ -158,7 +158,8 @@ class Wishes:
     def _give_up(self, request: _Request) -> None:
         if request in self._held:
             self._held.remove(request)
-            request.answered(self._away(), 0)
+            follows = self._owner.state == states.running.name
+            request.answered(IllegalStateError(f"{self._owner.keeper} takes no changes now") if follows else self._away(), 0)
 
     def _away(self) -> MQError:
         blocked = self._owner.keeping.blocked
@@ -229,8 +230,5 @@ class Wishes:
     def _send_again(self, request: _Request) -> None:
         """The master takes no changes now."""
         del self._sent[request]
-        if request.until is not None and self._clock.monotonic() >= request.until:
-            request.answered(IllegalStateError(f"{self._owner.keeper} takes no changes now"), 0)
-            return
-        self._held.append(request)
+        self._hold(request)
         self._owner.later(RETRY_SECONDS, self.release)

@@ -224,6 +224,33 @@ class RefusedTests(ChangeCase):
         self.net.settle()
         self.unchanged()
 
+    def test_changes_of_others_wait_no_longer_than_the_change_of_the_master(self) -> None:
+        self.two.deaf.add("prepareMaster")
+        self.one.shared.change_of_master.change(TWO).addErrback(lambda failure: None)
+        session = self.three.session()
+        session.send(create("r"))
+        self.net.settle()
+        self.assertEqual(session.take(), [])
+        self.net.cut(self.one, self.two)
+        self.net.settle()
+        self.assertEqual([each.NAME for each in session.take()], ["NULL_RESPONSE"])
+
+    def test_who_was_not_linked_hears_that_changes_are_taken_again(self) -> None:
+        """The link from the master was lost, not the one to it."""
+        self.two.deaf.add("prepareMaster")
+        self.one.shared.change_of_master.change(TWO).addErrback(lambda failure: None)
+        session = self.two.session()
+        session.send(create("r"))
+        self.net.settle()
+        lost = self.one.peers.members.pop(self.two.node_id)
+        self.one.world.server.turn.run(lost.end)
+        self.one.world.server.turn.run(self.one.peers.unlinked, lost)
+        self.net.settle()
+        self.assertEqual(session.take(), [])
+        self.net.link(self.one, self.two)
+        self.net.settle()
+        self.assertEqual([each.NAME for each in session.take()], ["NULL_RESPONSE"])
+
     def test_an_answer_that_is_none(self) -> None:
         self.patch(MemoryPeer, "ask", lambda *parameters: fail(ValueError("no JSON")))
         failure = self.failureResultOf(self.one.shared.change_of_master.change(TWO))

@@ -32,6 +32,22 @@ class WishTests(SynchronousTestCase):
         assert isinstance(answer, wire.ExceptionResponse)
         self.assertIn("it never ends", str(answer.message))
 
+    def test_a_master_that_takes_no_changes_for_longer_than_a_request_waits(self) -> None:
+        """The request is given up at that time, not when the master would be asked again."""
+        self.net, self.one, self.two, _ = three(wait_reply_s=3)
+        self.one.recording.keeping.blocked = "for a while"
+        session = self.two.session()
+        session.send(create("q"))
+        self.net.settle(2.9)
+        self.assertEqual(session.take(), [])
+        self.net.settle(0.1)
+        [answer] = session.take()
+        assert isinstance(answer, wire.ExceptionResponse)
+        self.assertIn(f"{ONE} takes no changes now", str(answer.message))
+        self.one.recording.keeping.blocked = None
+        self.net.settle(10)
+        self.assertEqual((session.take(), self.two.queues), ([], []))
+
     def test_one_that_takes_them_again(self) -> None:
         self.one.recording.keeping.blocked = "for a while"
         session = self.two.session()
