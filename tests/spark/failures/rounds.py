@@ -28,8 +28,10 @@ PACE_SECONDS = 0.005
 """Between two messages of a producer."""
 SECONDS_MAX = 240.0
 """For whatever has to happen; a machine may be busy with other work."""
-DUMP_SECONDS = 10.0
-"""Within which a virtual machine writes what its threads do."""
+DUMP_SECONDS = 5.0
+"""Within which a process writes what its threads do."""
+PACKAGES = ("org.apache.spark.sql", "org.apache.spark.api.python", "org.apache.spark.executor")
+"""Whose threads are of interest."""
 BATCHES = (0, 4)
 """So many of all queries are committed between two kills or cuts, …"""
 MOMENT_SECONDS = (0.0, 1.5)
@@ -45,6 +47,17 @@ class Outcome:
 
     problems: list[str]
     counts: dict[str, int] = field(default_factory=dict)
+
+
+def descendants(parent: int) -> dict[int, str]:
+    """The processes below this one, by id, with the names of their programs."""
+    found: dict[int, str] = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            name, _, rest = (folder / "stat").read_text().partition("(")[2].rpartition(")")
+            if int(rest.split()[1]) == parent:
+                found |= {int(folder.name): name} | descendants(int(folder.name))
+    return found
 
 
 class Producer(threading.Thread):
@@ -247,21 +260,36 @@ class Rounds:
         while not condition():
             self._check()
             if time.monotonic() > deadline:
-                raise ProcessFailed(f"not within {SECONDS_MAX} s: {what}\n{self._evidence()}")
+                raise ProcessFailed(f"{self._evidence()}\nnot within {SECONDS_MAX} s: {what}; {self._state()}")
             time.sleep(0.1)
 
     def _evidence(self) -> str:
-        """Everything that the driver said, and what each thread of its virtual machine does."""
+        """Everything that the driver said, and what the threads of its virtual machine and its Python processes do: these end by that."""
         driver = self._driver
         if driver is None:
             return "no driver runs"
-        for folder in Path("/proc").glob("[0-9]*"):
-            with contextlib.suppress(OSError):
-                if os.getpgid(int(folder.name)) == driver.pid and (folder / "comm").read_text() == "java\n":
-                    os.kill(int(folder.name), signal.SIGQUIT)
+        before = len(driver.output())
+        family = descendants(driver.pid)
+        for pid in (pid for pid, name in family.items() if name == "java"):
+            os.kill(pid, signal.SIGQUIT)
         with contextlib.suppress(ProcessFailed):
             driver.wait_for_line("JNI global refs", DUMP_SECONDS)
-        return "\n".join(driver.output())
+        threads = "\n".join(driver.output()[before:]).split("\n\n")
+        said = [*driver.output()[:before], *(each for each in threads if any(package in each for package in PACKAGES))]
+        before = len(driver.output())
+        for pid in (pid for pid, name in family.items() if name.startswith("python")):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGABRT)
+        time.sleep(DUMP_SECONDS)
+        return "\n".join([*said, *driver.output()[before:]])
+
+    def _state(self) -> str:
+        """How far each query is, and how much the queues hold."""
+        parts = [f"{queue} holds {message_count(self._broker.url, queue)}" for queue in (SOURCE, *map(out_queue, MODES))]
+        for folder in sorted((self._folder / "pipeline" / "checkpoints").glob("*")):
+            last = {kind: max((int(path.name) for path in (folder / kind).glob("[0-9]*")), default=-1) for kind in ("offsets", "commits")}
+            parts.append(f"{folder.name}: {last}")
+        return ", ".join(parts)
 
     def _until_all_is_settled(self) -> None:
         """However much has gathered: each part of it may take its time."""
@@ -277,7 +305,7 @@ class Rounds:
     def _start_driver(self) -> None:
         url = self._broker.url if self._proxy is None else self._proxy.url
         command = [sys.executable, "-m", "tests.spark.failures.pipeline", url, str(self._folder / "pipeline")]
-        self._driver = ManagedProcess(command, ROOT, environment())
+        self._driver = ManagedProcess(command, ROOT, environment() | {"PYTHONFAULTHANDLER": "1"})
         self._driver.wait_for_line(RUNNING, SECONDS_MAX)
 
     def _failures(self) -> list[str]:
