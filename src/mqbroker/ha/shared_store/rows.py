@@ -161,12 +161,23 @@ class RowLocks:
         """Waits for a transaction of the former holder that is under way; none of its later ones counts.
 
         One that stands still in the middle of it may hold up the others for ever: its transaction is ended where that can be done.
+        Whoever has stood still itself, so that the lease is another broker's by now, shuts nobody out.
         """
         try:
-            self.epoch = self._use(lambda connection: session.shut_out(connection, self._broker))
+            self.epoch = self._use(self._shut_out)
         except HeldUpError:
             self._end_transaction()
             raise
+        except FencedError as error:
+            raise HeldUpError(str(error)) from error
+
+    def _shut_out(self, connection: Connection) -> int:
+        with transaction(connection):
+            epoch = session.shut_out(connection, self._broker)
+            # The lease comes last: it can be renewed while this waits for the former holder.
+            if not self._row.confirm(connection):
+                raise self._fenced()
+            return epoch
 
     def _end_transaction(self) -> None:
         if not self._database.end_writers:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from twisted.python.monkey import MonkeyPatcher
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.ha.shared_store.place import Found, SharedPlace
+from mqbroker.ha.shared_store.place import Found, HeldUpError, SharedPlace
 from mqbroker.ha.shared_store.rows import log as rows_log
 from mqbroker.storage.disk.nodelock import STATE_ACTIVE, STATE_PAUSED
 from mqbroker.storage.errors import FencedError, StorageError
@@ -83,6 +83,18 @@ class RowsTests(SynchronousTestCase):
         with self.assertRaises(FencedError), transaction(self.world.connection):
             owner.write(self.world.connection, 1)
         self.assertEqual(session.take(self.world.connection, NODE, "next").epoch, backup.epoch)
+
+    def test_who_has_stood_still_and_lost_the_lease_shuts_nobody_out(self) -> None:
+        late = self.world.locks()
+        late.open()
+        self.addCleanup(late.close)
+        self.assertTrue(late.lock())
+        self.world.hold()
+        owner = session.take(self.world.connection, NODE, "holder of the lease")
+        with self.assertRaisesRegex(HeldUpError, "another broker has taken the data"):
+            late.begin()
+        with transaction(self.world.connection):
+            owner.write(self.world.connection, 1)
 
     def test_a_former_owner_that_is_frozen_in_a_transaction_is_waited_for_without_an_end(self) -> None:
         self.world.put(STATE_ACTIVE)
