@@ -181,19 +181,26 @@ class ChangeOfMaster:
                 raise MasterChangeError(Status.PRECONDITION_FAILED, f"{peer.name} cannot be the master broker: {error}") from error
 
     async def _switch(self, peer: Peer, change: str) -> None:
+        recording, asked, error = self._recording, peer.name, None
         self._asking = True
         try:
-            await peer.ask("newMaster", change, self._recording.place, peer.name, self._server.node_id)
-        except ManagementError as error:
-            self._stay()
-            raise MasterChangeError(Status.PRECONDITION_FAILED, f"{peer.name} has not become the master broker: {error}") from error
-        except Exception as error:
-            self._recording.keeping.blocked = f"whether {peer.name} is the master broker is not known"
-            text = f"whether {peer.name} is the master broker is not known: {error}. Look at both with query bkr"
-            raise MasterChangeError(Status.ERROR, text) from error
+            since = await peer.ask("newMaster", change, recording.place, asked, self._server.node_id)
+        except Exception as failure:
+            since, error = None, failure
         finally:
             self._asking = False
-        self._switched(peer)
+        if recording.master != recording.place:
+            since = recording.master  # others have told it while the answer was under way
+        elif isinstance(error, ManagementError):
+            self._stay()
+            raise MasterChangeError(Status.PRECONDITION_FAILED, f"{asked} has not become the master broker: {error}") from error
+        elif error is not None:
+            recording.keeping.blocked = f"whether {asked} is the master broker is not known"
+            text = f"whether {asked} is the master broker is not known: {error}. Look at both with query bkr"
+            raise MasterChangeError(Status.ERROR, text) from error
+        self._switched(since or asked, asked)
+        if since not in (None, asked):
+            raise MasterChangeError(Status.ERROR, f"{since} has become the master broker since {asked} was told")
 
     def _stay(self) -> None:
         """This broker stays the master."""
@@ -204,20 +211,22 @@ class ChangeOfMaster:
         recording.mastership.settle(recording.place)
         recording.keeping.blocked = None
         recording.release()
+        if recording.mastership.changed:
+            self._tell_all()
 
-    def _switched(self, peer: Peer) -> None:
-        """The new master has become so: this broker follows it, and tells all others."""
+    def _switched(self, master: str, asked: str) -> None:
+        """The new master has become so: this broker follows it, and tells all others but the one that was asked."""
         recording = self._recording
-        log.info("{master} is the master broker now", master=peer.name)
+        log.info("{master} is the master broker now", master=master)
         recording.keeping.blocked = None
-        recording.master_changed(peer.name)
+        recording.master_changed(master)
         self._own.replace(None)
-        self._tell_all(peer.name)
+        self._tell_all(master, asked)
 
-    def _tell_all(self, knows: str) -> None:
-        """Tell all linked members who is the master, but the one named ``knows``."""
+    def _tell_all(self, *know: str) -> None:
+        """Tell all linked members who is the master, but those that ``know``."""
         for peer in list(self._peers.by_id.values()):
-            if peer.name != knows:
+            if peer.name not in know:
                 self._tell(peer)
 
     def _tell(self, peer: Peer) -> None:
@@ -226,11 +235,13 @@ class ChangeOfMaster:
 
     def _linked(self, peer: Peer) -> None:
         """A member is linked: ask a successor whose answer is missing, and tell others who is the master, unless their files say so."""
-        mastership = self._recording.mastership
+        recording, mastership = self._recording, self._recording.mastership
         assert mastership is not None
         if mastership.successor == peer.name and mastership.change is not None and not self._asking:
             Deferred.fromCoroutine(self._switch(peer, mastership.change)).addErrback(self._still_unknown)
-        elif mastership.changed and self._recording.synchronised and peer.name != mastership.master:
+        elif recording.keeping.blocked is not None:
+            return  # another broker may be the master by now; those that are linked are told when this is known
+        elif mastership.changed and recording.synchronised and peer.name != mastership.master:
             self._tell(peer)
 
     @staticmethod
@@ -263,34 +274,41 @@ class ChangeOfMaster:
         if complete:
             ChangeRecord.load(so_far)  # raises
 
-    def answer_new_master(self, change: Any, by: Any, master: Any, node_id: Any) -> None:
-        """The broker ``by`` says that ``master`` is the master from now on; it may be this one, by a change that was prepared."""
+    def answer_new_master(self, change: Any, by: Any, master: Any, node_id: Any) -> str | None:
+        """The broker ``by`` says that ``master`` is the master from now on; it may be this one, by a change that was prepared.
+
+        Returns the master (host:port) where another broker has become so since the change.
+        """
         recording = self._recording
         mastership = recording.mastership
         if mastership is None:
             raise ManagementError("this cluster has no master broker")
         if master == recording.place:
-            self._become_master(str(change), str(by))
-        elif by not in (mastership.master, master):
+            return self._become_master(str(change), str(by))
+        if by not in (mastership.master, master):
             raise ManagementError(f"{by} is not the master broker, and says that {master} is")
-        elif master != mastership.master:
+        if master != mastership.master:
             log.info("{by} says that {master} is the master broker now", by=by, master=master)
             recording.keeping.blocked = None  # whatever this broker has begun as the master is decided
             recording.master_changed(str(master))
+        return None
 
-    def _become_master(self, change: str, by: str) -> None:
+    def _become_master(self, change: str, by: str) -> str | None:
         recording = self._recording
         assert recording.mastership is not None
         if recording.is_master and recording.mastership.change == change:
-            return  # the answer was lost
+            return None  # the answer was lost
         prepared = self._prepared
         if prepared is None or prepared[:2] != (change, by):
+            if recording.master != by:
+                return recording.master  # the answer was lost, and this broker has handed the record over since
             raise ManagementError(f"{Status.PRECONDITION_FAILED}: nothing was prepared for this change of the master broker")
         self._prepared = None
         log.info("this broker is the master broker now, in the place of {old}", old=by)
         self._own.replace(ChangeRecord.load(prepared[2]))
         recording.master_changed(recording.place, change)
         self._tell_later(by)
+        return None
 
     def _tell_later(self, knows: str) -> None:
         self.stop()

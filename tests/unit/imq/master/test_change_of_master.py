@@ -251,6 +251,20 @@ class RefusedTests(ChangeCase):
         self.net.settle()
         self.assertEqual([each.NAME for each in session.take()], ["NULL_RESPONSE"])
 
+    def test_who_is_linked_meanwhile_hears_who_stays_the_master(self) -> None:
+        self.three.stop()
+        self.change(self.one, TWO)
+        self.net.settle(TOLD_SECONDS)
+        self.one.deaf.add("prepareMaster")
+        self.two.shared.change_of_master.change(ONE).addErrback(lambda failure: None)
+        self.three.start()
+        self.net.link(self.two, self.three)
+        self.net.settle()
+        self.assertEqual(self.three.recording.master, ONE)
+        self.net.cut(self.one, self.two)
+        self.net.settle()
+        self.assertEqual((self.two.recording.master, self.three.recording.master), (TWO, TWO))
+
     def test_an_answer_that_is_none(self) -> None:
         self.patch(MemoryPeer, "ask", lambda *parameters: fail(ValueError("no JSON")))
         failure = self.failureResultOf(self.one.shared.change_of_master.change(TWO))
@@ -290,22 +304,26 @@ class UncertainTests(ChangeCase):
     """The new master was told, and its answer is missing."""
 
     def lose_the_answer(self, *, told: bool) -> None:
+        self.lose(self.one, self.two, told)
+
+    def lose(self, old: Node, new: Node, told: bool) -> None:
+        store: Any = new.store
         if told:
-            self.two.store.held = True  # type: ignore[union-attr]
+            store.held = True
         found: list[Any] = []
         if not told:
-            self.two.deaf.add("newMaster")
-        self.one.shared.change_of_master.change(TWO).addBoth(found.append)
+            new.deaf.add("newMaster")
+        old.shared.change_of_master.change(new.place).addBoth(found.append)
         self.net.settle()
-        if told and self.two.recording.state != "running_master":
-            self.two.store.sync()  # type: ignore[union-attr]
+        if told and new.recording.state != "running_master":
+            store.sync()
             self.net.settle()
-        self.net.cut(self.one, self.two)
+        self.net.cut(old, new)
         self.net.settle()
         self.assertEqual(found[0].value.status, Status.ERROR)
-        self.two.store.held = False  # type: ignore[union-attr]
-        self.two.store.sync()  # type: ignore[union-attr]
-        self.two.deaf.clear()
+        store.held = False
+        store.sync()
+        new.deaf.clear()
 
     def test_nobody_takes_changes_until_it_is_known(self) -> None:
         self.lose_the_answer(told=False)
@@ -344,6 +362,62 @@ class UncertainTests(ChangeCase):
         self.net.settle()
         self.assertEqual(self.masters(), [ONE] * 3)
         self.assertIsNone(self.one.recording.keeping.blocked)
+
+    def test_who_may_not_be_the_master_any_more_tells_nobody_that_it_is(self) -> None:
+        """A member that believed it would go back to a record that does not know its own, and would be ended for that."""
+        self.change(self.one, TWO)
+        self.net.settle(TOLD_SECONDS)
+        self.lose(self.two, self.three, told=True)
+        self.net.settle(TOLD_SECONDS)
+        self.assertEqual(self.masters(), [THREE, TWO, THREE])
+        self.net.cut(self.one, self.two)
+        self.net.link(self.one, self.two)
+        self.net.settle()
+        self.assertEqual((self.one.recording.master, self.one.left), (THREE, []))
+        self.net.link(self.two, self.three)
+        self.net.settle()
+        self.assertEqual(self.masters(), [THREE] * 3)
+
+    def hand_on(self) -> None:
+        """The broker that has become the master hands the record over to the third one, and the first one hears of nothing."""
+        self.lose_the_answer(told=True)
+        self.net.cut_off(self.one)
+        self.net.settle(TOLD_SECONDS)
+        self.assertIsNone(self.status(self.two, THREE))
+        self.assertEqual(self.masters(), [ONE, THREE, THREE])
+
+    def test_it_has_handed_the_record_over_since(self) -> None:
+        """Who said that it was not prepared would let the old master take itself back."""
+        self.hand_on()
+        self.net.link(self.one, self.two)
+        self.net.settle()
+        self.assertEqual((self.one.recording.master, self.one.recording.state), (THREE, "running_without_master"))
+        session = self.one.session()
+        session.send(create("r"))
+        self.net.settle()
+        self.assertEqual([each.NAME for each in session.take()], ["EXCEPTION"])
+        self.net.link_all(self.one)
+        self.net.settle(6)
+        self.assertEqual(self.masters(), [THREE] * 3)
+        self.assertEqual(self.one.recording.state, "running")
+
+    def test_another_one_tells_who_is_the_master_while_it_is_asked(self) -> None:
+        for lost in (False, True):
+            with self.subTest(lost=lost):
+                self.setUp()
+                self.hand_on()
+                self.two.deaf.add("newMaster")
+                self.net.link(self.one, self.two)
+                self.net.settle()
+                self.net.link(self.one, self.three)
+                self.net.settle()
+                self.assertEqual(self.one.recording.master, THREE)
+                if lost:
+                    self.net.cut(self.one, self.two)
+                self.net.settle()
+                self.assertEqual((self.masters(), self.one.recording.keeping.blocked), ([THREE] * 3, None))
+                self.assertIsNone(self.status(self.three, ONE))
+                self.one.session().ok(create("r"))
 
     def test_the_old_master_restarts_meanwhile(self) -> None:
         self.lose_the_answer(told=True)
