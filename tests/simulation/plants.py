@@ -490,6 +490,7 @@ DATABASE_PLANTS = {
         "if again and self._session.last_batch(connection) >= batch:",
         "if again and self._session.last_batch(connection) > batch:",
         ("the store has failed", *LOST),
+        (24,),
     ),
     "block-of-ids-given-twice": Plant(
         "mqbroker.storage.sql.session:draw_ids",
@@ -532,7 +533,7 @@ DATABASE_PAIR_PLANTS = {
         "SET owner = ?, epoch = ?, batch = 0 WHERE",
         "SET owner = ?, epoch = ? WHERE",
         (*LOST, *WOULD_BE_LOST, "is still in doubt", "took effect"),
-        (10,),
+        (263, 281, 315),
     ),
 }
 """Those of a primary and its backups on one database."""

@@ -49,13 +49,16 @@ def peers(server: PostgresqlServer) -> MakeModel:
     return made
 
 
-def enhanced(server: PostgresqlServer, interval: int = 2) -> MakeModel:
-    """Everything is in a new database of this server; each broker stamps its row every ``interval`` s."""
+def enhanced(server: PostgresqlServer, interval: int = 2, reconnects: int = 5) -> MakeModel:
+    """Everything is in a new database of this server; each broker stamps its row every ``interval`` s.
+
+    Temporary destinations of a broker that has gone wait ``reconnects`` times 10 s for their clients.
+    """
 
     def made(places: Sequence[str]) -> Model:
         lines = ["imq.cluster.ha=true", "imq.cluster.clusterid=enhanced", "imq.persist.store=jdbc", *_database("imq.persist.jdbc.", server)]
         lines += ["imq.cluster.heartbeat.interval=1", f"imq.cluster.heartbeat.threshold={interval + 1}"]
-        lines += [f"imq.cluster.monitor.interval={interval}", "imq.cluster.monitor.threshold=2"]
+        lines += [f"imq.cluster.monitor.interval={interval}", "imq.cluster.monitor.threshold=2", f"imq.reconnect.interval={reconnects}"]
         return Model("\n".join(lines) + "\n", server, enhanced=True, noticed_seconds=interval + 1 + 4 * interval)
 
     return made
