@@ -153,7 +153,7 @@ def test_a_full_address_that_blocks(connection: jms.Connection) -> None:
 
 def test_closing_ends_a_send_that_waits_for_room(peer: Peer) -> None:
     queue = f"queue://{name('interop.full.block')}"
-    connection = connect(peer.url)
+    connection = connect(peer.url, call_timeout=3000)  # so long does a close wait for sends that were begun
     producer = connection.create_session().create_producer(queue)
     ended: list[BaseException] = []
 
