@@ -40,6 +40,7 @@ def play(scenario: Scenario, cluster: Cluster, java: Puppet) -> Played:
         stage = Stage(cluster, clients)
         try:
             cluster.mend()
+            stage.until_served()
             scenario(stage)
         except Exception as error:
             return Played(stage.seen, f"{type(error).__name__}: {error}")

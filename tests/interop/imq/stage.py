@@ -36,6 +36,12 @@ class Stage:
         """A client of the broker of this number that goes on elsewhere."""
         self.java.connect(name, self.cluster.following_url(number), client_id, user=CLIENT, password=CLIENT)
 
+    def until_served(self) -> None:
+        """Wait until each broker takes clients: one that has just started serves administrators alone until it has the change record."""
+        for number in range(COUNT):
+            self.until_all(lambda n: self.outcome(lambda: self.connect(f"early{n}", n)) == "done", "takes clients", number)
+            self.java.close(f"early{number}")
+
     def connect_all(self) -> None:
         """Clients c0, c1, and so on."""
         for number in range(COUNT):
