@@ -308,10 +308,10 @@ class SqlPageScan:
         for row in found:
             # The queue may have come further than this scan: then it has what is scheduled in memory.
             if row.place not in reached.early and (row.place > reached.place or not _is_scheduled(row)):
-                self._add(rows, row)
+                self._add(rows, row, reached)
         return rows
 
-    def _add(self, rows: PagedRows, row: PageRow) -> None:
+    def _add(self, rows: PagedRows, row: PageRow, reached: Source) -> None:
         buffer = bytes(row.buffer)
         number = len(rows.ids)
         try:
@@ -328,7 +328,8 @@ class SqlPageScan:
             body: LargeBody = self._rows.bodies.stored(row.body, row.body_size or 0, self._source.session)
             rows.bodies[number] = body
         if _is_scheduled(row):
-            rows.scheduled[number] = (PagePlace(self._source, row.place), row.due)
+            # Not the source of this scan: the queue may have emptied its pages, and begun them anew, since the scan began.
+            rows.scheduled[number] = (PagePlace(reached, row.place), row.due)
 
 
 def _is_scheduled(row: PageRow) -> bool:

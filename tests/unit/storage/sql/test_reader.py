@@ -97,6 +97,27 @@ class ReaderTests(PagedTestCase, TestCase):
         assert rows is not None
         self.assertEqual((rows.ids, rows.scheduled), ([last.message_id], {}))
 
+    def test_a_scan_that_began_before_the_pages_were_consumed_knows_what_is_taken_since(self) -> None:
+        """Else the next scan gives the scheduled message again, and the queue has it twice."""
+        self.page(1)
+        scan = self.reader.scan()
+        [entry] = self.reader.read() or ()
+        batch = self.rig.store.begin()
+        batch.acknowledge(self.queue_id, entry.message)
+        self.rig.store.commit(batch)
+        self.rig.settle()
+        self.assertEqual((self.folder.messages, self.heard.ends), (0, 1))
+        self.reader = self.folder.reader(self.queue_id)
+        [scheduled] = self.page(1, properties={KEY_SCHEDULED_DELIVERY: (LONG, 5)})
+        rows = scan.read()
+        assert rows is not None
+        self.assertEqual((rows.ids, list(rows.scheduled)), ([scheduled.message_id], [0]))
+        scheduled.store_state, _ = rows.scheduled[0]
+        self.reader.take(scheduled)
+        again = self.reader.scan().read()
+        assert again is not None
+        self.assertEqual(again.ids, [])
+
     def test_passing_up_to_a_key_leaves_scheduled_messages_to_the_queue(self) -> None:
         first = self.page(1)
         [scheduled] = self.page(1, properties={KEY_SCHEDULED_DELIVERY: (LONG, 5)})
