@@ -126,6 +126,9 @@ class SqlBodies(LargeBodies):
         body.release()
 
     def read(self, body: FileLargeBody, offset: int, size: int) -> bytes:
+        if isinstance(body, SqlLargeBody) and body.removed and body.stored:
+            # The last message in memory has taken the local file along, and a reader of pages has found the body before.
+            body = self.stored(body.body_id, body.size, body.session)
         if isinstance(body, SqlLargeBody) and body.absent:
             if body.body_id not in self._coming:
                 self._coming[body.body_id] = []

@@ -88,6 +88,21 @@ class BodyTests(TestCase):
         self.rig.settle()
         self.assertEqual((came, second.read(10, 10)), ([CONTENT[:10]], CONTENT[10:20]))
 
+    def test_a_reader_goes_on_when_the_local_file_has_gone_with_the_last_message_in_memory(self) -> None:
+        body = self._large_of_a_restart()
+        body.hold()
+        self.bring(body)
+        body.release()
+        self.rig.clock.run_due()
+        self.rig.settle()
+        self.assertEqual(self.rig.disk.list(LARGE), ["server.lock", "serverlock.1"])
+        came: list[bytes] = []
+        with self.assertRaises(NotYet) as caught:
+            body.read(0, 10)
+        caught.exception.when_there(lambda: came.append(body.read(0, 10)))
+        self.rig.settle()
+        self.assertEqual((came, body.read(10, 10)), ([CONTENT[:10]], CONTENT[10:20]))
+
     def test_a_body_that_comes_when_its_reader_has_gone_leaves_no_file(self) -> None:
         body = self._large_of_a_restart()
         body.hold()
