@@ -56,6 +56,13 @@ class AwayTests(unittest.TestCase):
             self.assertLess(time.monotonic(), end, f"{found} {text}")
             time.sleep(0.1)
 
+    def until_written(self) -> None:
+        """Wait until the database has what a start writes: a broker is ready before."""
+        end = time.monotonic() + SECONDS
+        while not re.search(r"\nartemis_store_backlog\{.*\} 0\b", self.get("metrics")[1]):
+            self.assertLess(time.monotonic(), end, "the work of the start is still waiting")
+            time.sleep(0.1)
+
     def test_a_start_ends_and_names_the_database(self) -> None:
         self.server.stop()
         self.broker.launch()
@@ -71,6 +78,7 @@ class AwayTests(unittest.TestCase):
     def test_health_and_metrics_tell_that_it_is_away(self) -> None:
         self.broker.start()
         self.until(200)
+        self.until_written()
         self.server.stop()
         self.assertRegex(self.until(503), rf"the database {self.database.name} has not answered for \d+ s; 0 batches of work wait for it")
         self.assertEqual(self.get("health/live")[0], 200)
