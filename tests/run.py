@@ -1,9 +1,9 @@
 """Runs the suites, two at a time, prints the time of each, and ends with one line ``N passed, M failed``.
 
-``python tests/run.py [SUITE…]`` runs only the named suites.  The numbers are the sums of what pytest reported; a suite without pytest
-(lint, types, trial) that fails counts as one failure, so that the last line never says 0 when something failed.  Exit status: 0 when
-all is well, 1 otherwise.  Without Java 17 (and Maven) the suites spark (interop) are skipped with one line, unless ``CI=true``: then
-they fail.
+``python tests/run.py [-v] [SUITE…]`` runs only the named suites; with ``-v`` trial names each of its tests.  The numbers are the sums of
+what pytest reported; a suite without pytest (lint, types, trial) that fails counts as one failure, so that the last line never says 0 when
+something failed.  Exit status: 0 when all is well, 1 otherwise, 2 for a suite that does not exist.  Without Java 17 (and Maven) the suites
+spark (interop) are skipped with one line, unless ``CI=true``: then they fail.
 
 Much of the time of a suite is waiting (for a JVM, a disk, a timeout), so two run side by side where the machine has two processors.  The
 output of a suite appears as a whole when it has ended; that of a single named suite appears as it comes.
@@ -11,6 +11,7 @@ output of a suite appears as a whole when it has ended; that of a single named s
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
 import shutil
@@ -190,11 +191,14 @@ def run_beside(name: str) -> Outcome:
     return outcome
 
 
-def main(names: Sequence[str]) -> int:
+def main(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(description="Runs the suites of tests, two at a time, and ends with one line: N passed, M failed.")
+    parser.add_argument("names", nargs="*", metavar="SUITE", help=f"only these of: {', '.join(SUITES)}")
+    parser.add_argument("-v", action="store_true", help="trial names each of its tests")
+    names: list[str] = parser.parse_args(arguments).names
     unknown = [name for name in names if name not in SUITES]
     if unknown:
-        print(f"unknown suite {', '.join(unknown)}; there are: {', '.join(SUITES)}", file=sys.stderr)
-        return 2
+        parser.error(f"unknown suite {', '.join(unknown)}; there are: {', '.join(SUITES)}")
     started = time.monotonic()
     lanes = min(2, os.cpu_count() or 1)
     if len(names) == 1 or lanes == 1:
@@ -218,4 +222,4 @@ def main(names: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main([argument for argument in sys.argv[1:] if not argument.startswith("-")]))
+    sys.exit(main(sys.argv[1:]))
