@@ -91,8 +91,8 @@ class Broker:
         self._memory_return: MemoryReturn | None = None
         self._network = self._network_watch()
         self._neighbours = neighbours or self._process_voters()
-        presence = ClusterPresence(self.configuration, settings.etc or settings.base, self._make_runtime, lambda: self.clustering)
         etc = settings.etc or settings.base
+        presence = ClusterPresence(self.configuration, etc, self._make_runtime, lambda: self.clustering if self.is_active else None)
         outside = Surroundings(
             self.clock,
             os.urandom,

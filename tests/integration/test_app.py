@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from twisted.internet.task import deferLater
 from twisted.web.client import Agent, HTTPConnectionPool, readBody
+from twisted.web.resource import Resource
+from twisted.web.server import NOT_DONE_YET, Request, Site
 
 from mqbroker.app import Broker, StartError
+from mqbroker.config.model.cluster import SharedStoreConfiguration
 from mqbroker.config.model.configuration import MetricsConfiguration
+from mqbroker.process.localfs import LocalFileSystem
+from mqbroker.storage.disk.epoch import Epoch
+from mqbroker.storage.disk.nodelock import STATE_ACTIVE, NodeLock
 from mqclient.wire import packets as wire
 from mqclient.wire.message import KEY_DUPLICATE_ID, CoreMessage, decode_message, encode_headers, encode_message
 from mqclient.wire.properties import STRING, TypedValue
@@ -58,6 +65,39 @@ class FailingDiskTests(Sender):
         self.assertEqual([packet for packet in client.packets if isinstance(packet, wire.NullResponse)], [])
         self.assertTrue(broker.store.failed)
         self.flushLoggedErrors()
+
+
+class SlowPage(Resource):
+    """A page that takes longer than a broker waits between two looks at its lock."""
+
+    isLeaf = True
+
+    def render_GET(self, request: Request) -> int:
+        reactor.callLater(1.4, request.finish)
+        return NOT_DONE_YET
+
+
+class TakeoverTests(Sender):
+    async def test_a_backup_whose_network_check_takes_its_time_looks_after_its_lock(self) -> None:
+        port = reactor.listenTCP(0, Site(SlowPage()), interface="127.0.0.1")
+        self.addCleanup(port.stopListening)
+        folder, files = self.folder / "data" / "journal", LocalFileSystem()
+        folder.mkdir(parents=True)
+        NodeLock(files, str(folder)).write_state(STATE_ACTIVE)
+        broker = self.start(
+            persistence_enabled=True,
+            shared_store=SharedStoreConfiguration(True),
+            network_check_timeout=5000,
+            network_check_url_list=f"http://127.0.0.1:{port.getHost().port}/",
+        )
+        while not broker.is_active:
+            await deferLater(reactor, 0.05)
+        Epoch(files, str(folder), os.urandom).begin()
+        for _ in range(100):
+            if broker.store.failed:
+                break
+            await deferLater(reactor, 0.05)
+        self.assertTrue(broker.store.failed, "another broker has taken the folder")
 
 
 class RestartTests(Sender):

@@ -574,7 +574,7 @@ ENHANCED_PLANTS = {
     ),
     "taken-over-without-its-branches": Plant(
         "mqbroker.messaging.messaging:Messaging.adopt",
-        "self.branches.restore(part.found, queues, held)",
+        "self.branches.restore(part.found, queues, held, duplicate_ids)",
         "pass",
         ("are left in the table of", "is stranded", "are stranded", *LOST, *WOULD_BE_LOST),
     ),

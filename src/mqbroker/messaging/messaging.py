@@ -12,7 +12,13 @@ from mqbroker.messaging.administration.administration import Administration
 from mqbroker.messaging.administration.definitions import Definitions
 from mqbroker.messaging.administration.disk_guard import DiskGuard, DiskSpace
 from mqbroker.messaging.administration.diverts import Diverts
-from mqbroker.messaging.administration.inheritance import held_places, join_queues, restore_duplicate_ids, restore_inherited
+from mqbroker.messaging.administration.inheritance import (
+    duplicate_ids_by_record,
+    held_places,
+    join_queues,
+    restore_duplicate_ids,
+    restore_inherited,
+)
 from mqbroker.messaging.administration.pauses import Pauses
 from mqbroker.messaging.administration.reapers import ExpiryReaper, UsageReaper
 from mqbroker.messaging.administration.registrar import LocalRegistrar, Registrar
@@ -99,9 +105,11 @@ class Messaging:
                 held[queue.queue_id, reference.message.message_id] = reference
         for queue in core.queues.values():
             queue.messages_added = 0
-        for found, known in ((recovered, queues), *((part.found, known) for part, known in parts)):
+        everything = [(recovered, queues), *((part.found, known) for part, known in parts)]
+        duplicate_ids = duplicate_ids_by_record(found for found, _ in everything)
+        for found, known in everything:
             restore_duplicate_ids(core, found.duplicate_ids)
-            self.branches.restore(found, known, held)
+            self.branches.restore(found, known, held, duplicate_ids)
         self.readers.restore(recovered.settings, queues)
         self.diverts.restore(recovered.settings)
         self.pauses.restore(recovered.settings)
@@ -112,9 +120,10 @@ class Messaging:
         core = self.core
         parts = self._join(recovered.inherited, None)
         held = restore_inherited(core, parts, set(), {queue.queue_id for queue in core.reader_queues})
+        duplicate_ids = duplicate_ids_by_record(part.found for part, _ in parts)
         for part, queues in parts:
             restore_duplicate_ids(core, part.found.duplicate_ids)
-            self.branches.restore(part.found, queues, held)
+            self.branches.restore(part.found, queues, held, duplicate_ids)
 
     def _join(self, inherited: Sequence[Inherited], kept: Mapping[tuple[str, str], str] | None) -> list[tuple[Inherited, dict[int, Queue]]]:
         """As :func:`join_queues`; what has ended is known before any queue is made.  ``kept``: see :meth:`.Registrar.ended`."""

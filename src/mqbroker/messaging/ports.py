@@ -102,7 +102,7 @@ class PageReader(Protocol):
         """The queue takes a message that was looked at and that it has not read yet; it will not be read again."""
 
     def passed(self, place: PagePlace) -> bool:
-        """Was this place read before now?"""
+        """Was this place read before now, or, by a queue, taken?"""
 
 
 class PageListener(Protocol):

@@ -71,7 +71,7 @@ def open_side(configuration: Configuration, name: str | None, etc: Path, runtime
 class ClusterPresence:
     """Implements :class:`mqbroker.ha.shared_store.activation.Presence`, in all cluster connections of ``configuration``.
 
-    ``etc`` is where the stack files of JGroups are, ``clustering`` gives what the present activation does with others.
+    ``etc`` is where the stack files of JGroups are, ``clustering`` gives what the present activation does with others; None: there is none.
     """
 
     def __init__(

@@ -86,9 +86,14 @@ class SessionState(ConnectionSession):
         """The last request that had to wait for a decision."""
 
     def put_off(self, undecided: Undecided) -> None:
-        """Handle the present frame again, before any other, once its decision is made (decision 31)."""
+        """Handle the present frame again, before any other, once its decision is made (decision 31).
+
+        Where it has waited for another decision before, and did without that, nobody is to take that later.
+        """
         self._counted_size = 0
-        self.undecided = undecided
+        former, self.undecided = self.undecided, undecided
+        if former is not None:
+            former.withdraw()
         undecided.when_known(self.connection.put_off())
 
     # --- replies, in the order of the requests

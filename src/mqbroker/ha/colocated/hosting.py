@@ -229,6 +229,8 @@ class Hosting:
     def _start(self, backup: _Backup, connection: ServerConnection, hosted: Hosted) -> BackupRequestResponse:
         if self._stopped:
             raise HostingError("this broker stops")
+        if any(each.number == hosted.number for each in self._backups.values()):
+            raise HostingError("another backup has got its place meanwhile")
         backup.number, backup.asker = hosted.number, connection
         self._begin(backup, hosted)
         return BackupRequestResponse(True)

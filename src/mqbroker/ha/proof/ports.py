@@ -72,6 +72,8 @@ class Purpose(Enum):
     """A replica in sync has lost its active broker, or was told to take over."""
     GO_ON = auto()
     """An active broker has lost its replica."""
+    COME_BACK = auto()
+    """An active backup has stopped so that its replica goes on, and seeks anew in the same life: the replica may have died meanwhile."""
 
 
 class Owner(Protocol):

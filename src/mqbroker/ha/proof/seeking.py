@@ -169,7 +169,7 @@ class Seeker:
         if self._state not in (passive.name, holding.name):
             return
         # A copy that was refused may have missed something, and has to meet the other copy as at a start.
-        fits = self._serving if purpose is Purpose.GO_ON else self._keeper.in_sync
+        fits = self._serving if purpose is Purpose.GO_ON else self._keeper.in_sync or purpose is Purpose.COME_BACK
         self._purpose = purpose if fits else Purpose.START
         self._search = self._entropy(SEARCH_SIZE).hex()
         self._reason = ""
@@ -308,7 +308,8 @@ class Seeker:
         elif self._purpose is Purpose.GO_ON and rules.vote_on_replication_failure is False:
             self._proven("vote-on-replication-failure is false: nobody was asked, and the replica may become active")
         else:
-            self._noted.ask(record.other, self._purpose, by_absence=self._purpose is not Purpose.START and not self._voters())
+            by_absence = self._purpose in (Purpose.TAKE_OVER, Purpose.GO_ON) and not self._voters()
+            self._noted.ask(record.other, self._purpose, by_absence)
 
     def _unanswered(self, absent: bool, reason: str) -> None:
         self._absent = absent

@@ -84,7 +84,7 @@ class VoterSource:
             decided(Decision.OPEN, f"{reason}; a backup does not start with these data unless it meets the other copy")
         elif needed := needed_votes(len(voters), self._rules.quorum_size):
             self._poll.ask(record.sequence + 1, voters, needed, search.serving, partial(self._voted, search, decided))
-        elif search.purpose is Purpose.START:
+        elif search.purpose in (Purpose.START, Purpose.COME_BACK):
             decided(Decision.OPEN, f"{reason}; a pair alone does not start before its copies have met")
         elif search.absent:
             decided(Decision.GIVEN, f"{reason}; there is nobody else to ask")

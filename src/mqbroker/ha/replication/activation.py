@@ -113,6 +113,8 @@ class ReplicationActivation:
         self._keeps_seeking = False
         """The present activation ends now, and the search for the proof does not."""
         self.gives_away = False
+        self._fails_back = False
+        """Has this activity ended so that its replica goes on?"""
         self._gave_all = False
         """Has everything gone to another broker, since this one was active last?"""
         self._closing: Deferred[None] = succeed(None)
@@ -186,11 +188,14 @@ class ReplicationActivation:
             candidate.lost(str(error))
             return
         keeper, seeker = self._own.keeper, self._own.seeker
+        fails_back, self._fails_back = self._fails_back, False
+        # A replica that had everything, too, goes on in the place of this copy, or is met as at any start.
+        self._gave_all = self._gave_all and keeper is not None and keeper.record.complete and not keeper.record.shared
         if self._gave_all:
             # Only the other copy needs this one, and it comes by itself: what it has was given away meanwhile.
             self._take_brokers()
         elif keeper is not None and keeper.record.complete and seeker is not None:
-            seeker.seek(Purpose.START)
+            seeker.seek(Purpose.COME_BACK if fails_back else Purpose.START)
         else:
             self._follow_silently()
 
@@ -272,7 +277,7 @@ class ReplicationActivation:
         self._active.holds_back = True
 
     def retire(self) -> None:
-        self._fail_back()
+        self._give_way()
 
     def gave_away(self, complete: bool) -> None:
         self._gave_all = complete and self._policy.backup
@@ -282,6 +287,10 @@ class ReplicationActivation:
         self._active.let_go(done if self._locks is None else partial(self._locks.release, done))
 
     def _fail_back(self) -> None:
+        self._fails_back = True
+        self._give_way()
+
+    def _give_way(self) -> None:
         if self._candidate is not None:
             self._candidate.give_way(self._policy.restart_backup)
 

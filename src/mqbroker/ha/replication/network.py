@@ -9,7 +9,7 @@ from twisted.internet.defer import CancelledError, Deferred, fail, succeed
 from twisted.logger import Logger
 
 from mqbroker.ha.proof.ports import Choice, Introduction, RefusedError, UnreachableError
-from mqbroker.ha.proof.vote_codec import INTRODUCTION, decode_introduction
+from mqbroker.ha.proof.vote_codec import ACTIVATION_VOTE, INTRODUCTION, decode_answer, decode_introduction
 from mqbroker.ha.replication.asking import CopyQuestion
 from mqbroker.ha.replication.connectors import connector_of
 from mqbroker.ha.replication.one_question import ask_once
@@ -88,7 +88,21 @@ class ProofNetwork:
         if place is None:
             self._look_for_members()
             return fail(UnreachableError(f"the cluster knows no active broker of the node {node_id}"))
-        return Deferred.fromCoroutine(ask_once(self._side, place, choose)).addErrback(self._look_again)
+        return Deferred.fromCoroutine(self._ask_voter(node_id, place, choose)).addErrback(self._look_again)
+
+    async def _ask_voter(self, node_id: str, place: TransportConfiguration, choose: Choice) -> bytes:
+        handlers: list[str] = []
+
+        def choose_and_note(java: bool) -> tuple[str, bytes] | None:
+            chosen = choose(java)
+            if chosen is not None:
+                handlers.append(chosen[0])
+            return chosen
+
+        vote = await ask_once(self._side, place, choose_and_note)
+        if ACTIVATION_VOTE in handlers and (voter := decode_answer(vote).voter) != node_id:
+            raise UnreachableError(f"{voter} answers at the place of {node_id}")
+        return vote
 
     def meet(self, node_id: str) -> Deferred[Introduction]:
         """Ask the active broker of ``node_id`` what it is as a voter.  Fails when it does not say so within :data:`MEET_SECONDS`."""
@@ -101,7 +115,7 @@ class ProofNetwork:
         def answered(answer: bytes) -> Introduction:
             return Introduction(True, True, False) if kinds[0] else decode_introduction(answer, node_id)
 
-        met = self.ask_voter(node_id, choose).addCallback(answered)
+        met = self.ask_voter(node_id, choose).addCallback(answered).addErrback(self._look_again)
         limit = self._side.runtime.call_later(MEET_SECONDS, met.cancel)
 
         def ended(result: Introduction | Failure) -> Introduction | Failure:

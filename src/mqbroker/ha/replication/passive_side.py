@@ -142,7 +142,7 @@ class PassiveSide:
     def _registration(self) -> Registration:
         keeper, side, policy = self._own.keeper, self._own.side, self._policy
         assert keeper is not None and side is not None
-        bound = keeper.record.shared or (policy.manager is not None and keeper.record.complete)
+        bound = keeper.record.usable
         node_id = self._own.folder.node_id if bound or not policy.backup else policy.node_id or ""
         wants_failback = not policy.backup and policy.coordination_id is None
         return Registration(side.credentials, side.own, wants_failback, keeper.record.copy_id, node_id, policy.group_name)
@@ -193,7 +193,8 @@ class PassiveSide:
             return
 
         def end() -> None:
-            if seeker is self._own.seeker and not keeper.record.complete and seeker.state != passive.name:
+            # With the word it is complete, also while that is being written.
+            if seeker is self._own.seeker and not keeper.latest.complete and seeker.state != passive.name:
                 seeker.cease()
                 self._refused("the other copy has not come", None)
 

@@ -113,7 +113,7 @@ class RenewedLease:
         self._era = object()
         """Tells this holding from an earlier one, whose last renewal may be under way."""
         self._problem = ""
-        self._giving: Connection
+        self._use: Callable[[Callable[[Connection], object]], object]
 
     @property
     def state(self) -> str:
@@ -130,10 +130,13 @@ class RenewedLease:
             self._machine.acquired()
         return True
 
-    def give_back(self, connection: Connection) -> None:
-        """Raises DatabaseAwayError, DatabaseError: the lease ends by itself then."""
+    def give_back(self, use: Callable[[Callable[[Connection], object]], object]) -> None:
+        """Renew it no more, and free the row by ``use``, which calls a function with a connection.
+
+        Raises what that raises, also where there is no connection: the lease ends by itself then.
+        """
         with self._lock:
-            self._giving = connection
+            self._use = use
             self._machine.release()
 
     def renew(self) -> None:
@@ -180,4 +183,4 @@ class RenewedLease:
         self._lost(self._problem)
 
     def give_back_row(self) -> None:
-        self._row.give_back(self._giving)
+        self._use(self._row.give_back)

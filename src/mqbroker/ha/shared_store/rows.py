@@ -135,7 +135,7 @@ class RowLocks:
 
     def unlock(self) -> None:
         try:
-            self._use(self._lease.give_back)
+            self._lease.give_back(self._use)
         except (HeldUpError, DatabaseError) as error:
             log.warn("the lease of this broker ends by itself: {error}", error=error)
 

@@ -70,6 +70,8 @@ class _Asked:
         self.answered = False
         self.error: MQError | None = None
         self.position = 0
+        self.known: tuple[str | None, int] = None, 0
+        """The record, and how far it was followed with the change, when the answer came."""
 
 
 class _Waiter:
@@ -121,6 +123,8 @@ class HomeRegistrar:
         if self._recorder is None:
             raise Undecided(self._first.append)
         asked = self._asked.get(change)
+        if asked is not None and self._is_overtaken(asked):
+            asked = None
         if asked is None:
             deployed = self._deploying
             position = self._recorder.record(change, deployed, partial(self._answer, change))
@@ -151,7 +155,16 @@ class HomeRegistrar:
         if asked is None:
             return  # the client has gone
         asked.answered, asked.error, asked.position = True, error, position
+        assert self._recorder is not None
+        standing = self._recorder.standing
+        asked.known = standing.generation, max(standing.position, position)
         self._call([function for waiter in asked.waiting for function in waiter.functions], asked.deployed)
+
+    def _is_overtaken(self, asked: _Asked) -> bool:
+        """Has the record gone on since the answer, because the request could not be carried out at once?  Then it says nothing any more."""
+        assert self._recorder is not None
+        standing = self._recorder.standing
+        return asked.answered and asked.error is None and (standing.generation != asked.known[0] or standing.position > asked.known[1])
 
     def _withdraw(self, change: Change, waiter: _Waiter) -> None:
         asked = self._asked.get(change)

@@ -187,7 +187,13 @@ class TemporaryDestinations:
             moved = self._moved.pop(name, None)
             if moved is not None:
                 # The queue is in the middle of its end now.
-                self._server.clock.call_later(0, self._server.turn.run, self._learn, *moved)
+                self._server.clock.call_later(0, self._server.turn.run, self._follow, *moved)
+
+    def _follow(self, made: _Made, home: str) -> None:
+        """The connection here of a client that is at ``home`` by now has ended; the link there may be lost meanwhile."""
+        self._learn(made, home)
+        if home not in self._peers.by_id and home not in self._timers:
+            self._wait(home)
 
     def _tell(self, made: Iterable[_Made] = (), ended: Iterable[str] = ()) -> None:
         forms, names = [each.form() for each in made], list(ended)
@@ -214,15 +220,21 @@ class TemporaryDestinations:
         home = str(node_id)
         made = [_Made.of(form) for form in told["made"]]
         for name in told["ended"]:
-            if str(name) in self._at(home):
-                self._end(str(name))
+            self._end_at(str(name), home)
         for each in made:
             self._learn(each, home)
         if told["names"] is not None:
             known = set(told["names"])
-            for name in self._at(home):
+            for name in [*self._at(home), *self._moved]:
                 if name not in known:
-                    self._end(name)
+                    self._end_at(name, home)
+
+    def _end_at(self, name: str, home: str) -> None:
+        """The member has ended a destination, if it was there."""
+        if name in self._moved and self._moved[name][1] == home:
+            del self._moved[name]
+        elif name in self._at(home):
+            self._end(name)
 
     def _at(self, home: str) -> list[str]:
         """The destinations of a member."""

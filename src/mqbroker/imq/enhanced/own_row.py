@@ -243,7 +243,9 @@ class OwnRow:
     def write_end(self) -> None:
         self.state = None
         state = State.SHUTDOWN_FAILOVER if self._failover else State.SHUTDOWN_COMPLETE
-        self._write(state).addErrback(self._not_written).addBoth(self._end_written)
+        me, table, node_id = self.me, self._table, self._node_id()
+        ended = self._desk.ask(lambda connection: table.end(connection, me, state, node_id))
+        ended.addErrback(self._not_written).addBoth(self._end_written)
 
     def _end_written(self, result: object) -> None:
         done, self._ended = self._ended, None

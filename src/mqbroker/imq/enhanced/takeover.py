@@ -182,7 +182,7 @@ class Takeover:
         raise TakeoverError("this broker stops")
 
     async def _switch(self, me: Myself, seen: BrokerRow) -> _Taken:
-        """The one transaction.  Where its answer is lost, the row says whether it was committed."""
+        """The one transaction.  Where its answer is lost, the row or the nodes of this broker say whether it was committed."""
         before, nodes_before = await self._desk.ask(lambda connection: (self._sessions(connection), self._nodes(connection)))
         numbers_before = {each.number for each in before}
         again = False
@@ -197,7 +197,9 @@ class Takeover:
 
         def look_or_take(connection: Connection) -> list[StoreSession]:
             row = self._table.settled(connection, seen.broker)
-            if row is not None and row.state is State.FAILOVER_COMPLETE and row.taker == me.broker:
+            taken = row is not None and row.state is State.FAILOVER_COMPLETE and row.taker == me.broker
+            # A member that has started again since has a row of its own; what it had before is here all the same.
+            if taken or self._nodes(connection) - nodes_before:
                 return [each for each in self._sessions(connection) if each.number not in numbers_before]
             return take(connection)
 

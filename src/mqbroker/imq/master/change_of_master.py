@@ -76,6 +76,7 @@ class ChangeOfMaster:
         self._prepared: tuple[str, str, list[Recorded]] | None = None
         """Values from the old master to this broker: the name of the change, the old master, and the record so far."""
         self._asking = False
+        """Is a successor asked, or about to be asked as soon as what this broker has noted of it is durable?"""
         self._telling: Cancellable | None = None
 
     def start(self) -> None:
@@ -107,6 +108,7 @@ class ChangeOfMaster:
         assert mastership is not None
         keeping.blocked = f"{master} is being made the master broker"
         change = self._new_id()
+        self._asking = True
         try:
             await self._stored()
             await self._prepare(peer, change)
@@ -115,7 +117,10 @@ class ChangeOfMaster:
         except Exception:
             self._stay()
             raise
-        await self._switch(peer, change)
+        finally:
+            self._asking = False
+        # Its link may be another one by now.
+        await self._switch(self._peers.at(master) or peer, change)
 
     def _checked(self, master: str) -> Peer | None:
         """The new master; None where nothing is to be done."""
@@ -196,6 +201,8 @@ class ChangeOfMaster:
             raise MasterChangeError(Status.PRECONDITION_FAILED, f"{asked} has not become the master broker: {error}") from error
         elif error is not None:
             recording.keeping.blocked = f"whether {asked} is the master broker is not known"
+            if not recording.stopped:
+                recording.later(TOLD_SECONDS, self._ask_again)
             text = f"whether {asked} is the master broker is not known: {error}. Look at both with query bkr"
             raise MasterChangeError(Status.ERROR, text) from error
         self._switched(since or asked, asked)
@@ -230,7 +237,14 @@ class ChangeOfMaster:
                 self._tell(peer)
 
     def _tell(self, peer: Peer) -> None:
+        """Once what this broker knows is durable: after a crash nobody would be the master that others have heard of."""
+        store = self._server.store
+        store.when_synced(store.ticket(), self._tell_stored, peer)
+
+    def _tell_stored(self, peer: Peer) -> None:
         recording = self._recording
+        if recording.stopped or recording.keeping.blocked is not None:
+            return  # all are told when it is known what becomes of another change
         peer.ask("newMaster", "", recording.place, recording.master, self._server.node_id).addErrback(self._not_told, peer)
 
     def _linked(self, peer: Peer) -> None:
@@ -243,6 +257,14 @@ class ChangeOfMaster:
             return  # another broker may be the master by now; those that are linked are told when this is known
         elif mastership.changed and recording.synchronised and peer.name != mastership.master:
             self._tell(peer)
+
+    def _ask_again(self) -> None:
+        """The link to the successor may never have been lost, or be there again: then only its answer was."""
+        mastership = self._recording.mastership
+        assert mastership is not None
+        peer = None if mastership.successor is None else self._peers.at(mastership.successor)
+        if peer is not None:
+            self._linked(peer)
 
     @staticmethod
     def _still_unknown(failure: Failure) -> None:

@@ -231,11 +231,14 @@ class Follower:
                 self._do(change)
         self._make_expected()
         self._standing.keep()
-        self._reached()
 
     def _reached(self) -> None:
+        """Answer who waits for this position, before anything that follows is made."""
         there = [answer for position, answer in self._reaching if position <= self._standing.position]
+        if not there:
+            return
         self._reaching = [each for each in self._reaching if each[0] > self._standing.position]
+        self._standing.keep()
         for answer in there:
             answer(None)
 
@@ -261,9 +264,11 @@ class Follower:
         if self._standing.position < change.position:
             self._application.apply(change)
             self._standing.advance(change.position)
+        self._reached()
 
     def _take_all(self, changes: list[Recorded], master: str) -> None:
         record = ChangeRecord.load(changes)
+        self._make_overtaken(record)
         unrecorded = self._application.apply_all(record)
         self._standing.follow(record.generation, record.former, record.last, master)
         if self._own.record is not None:
@@ -273,3 +278,11 @@ class Follower:
             self._expected.pop(position)[1](None)
         self._reached()
         self._events.unrecorded(unrecorded)
+
+    def _make_overtaken(self, record: ChangeRecord) -> None:
+        """Make this broker's own changes that others have followed, as a deletion of what was made again since: ``record`` comes after."""
+        for change, answer in list(self._expected.values()):
+            present = record.get(change.key)
+            if change.position <= record.last and (present is None or present.life != change.position):
+                del self._expected[change.position]
+                answer(None)

@@ -90,7 +90,7 @@ class Wishes:
         if self._takes_changes:
             return owner.keeping.append(wish, deployed)
         request = _Request(wish, deployed, answered, None if deployed else self._until())
-        if owner.state == states.running.name:
+        if owner.state == states.running.name and owner.keeper_peer() is not None:
             self._send(request)
         elif deployed or self._may_wait:
             self._hold(request)
@@ -204,14 +204,22 @@ class Wishes:
             request.answered(refusal, 0)
         elif change is not None:
             self._follower.expect(change, partial(self._expected, request, position))
+        elif position <= self._owner.standing.position:
+            request.answered(None, position)
         else:
-            self._follower.reach(position, lambda error: request.answered(error, position))
+            self._follower.reach(position, partial(self._reached, request, position))
 
     def _expected(self, request: _Request, position: int, error: MQError | None) -> None:
         """All changes before the wish are made."""
         request.answered(error, position)
         if error is None:
             self._owner.tell(position)
+
+    def _reached(self, request: _Request, position: int, error: MQError | None) -> None:
+        """What was wished for is so at ``position``; later it may be so no more, and a whole record is taken over as it is then."""
+        if error is None and self._owner.standing.position != position:
+            error = IllegalStateError(f"others have changed the change record while {request.wish.name} waited for it: try again")
+        request.answered(error, position)
 
     def _failed(self, failure: Failure, request: _Request) -> None:
         error = failure.value

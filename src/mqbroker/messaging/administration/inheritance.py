@@ -5,7 +5,7 @@ The messages stay in the store, in the pages of their addresses, before everythi
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -55,6 +55,14 @@ def restore_inherited(
 def held_places(recovered: Recovered) -> set[tuple[int, int]]:
     """The messages that branches have acknowledged: queue id and message id."""
     return {place for branch in recovered.branches for place in branch.record.acknowledged}
+
+
+def duplicate_ids_by_record(parts: Iterable[Recovered]) -> dict[int, RecoveredDuplicateId]:
+    """The stored duplicate ids by their records.
+
+    Those of a branch may be in another part than the branch: they became an earlier taker's own, and the branch stayed where it was.
+    """
+    return {entry.record_id: entry for part in parts for entry in part.duplicate_ids}
 
 
 def restore_duplicate_ids(core: MessagingCore, found: Sequence[RecoveredDuplicateId]) -> None:

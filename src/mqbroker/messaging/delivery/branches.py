@@ -332,13 +332,19 @@ class Branches:
 
     # --- start
 
-    def restore(self, recovered: Recovered, queues: Mapping[int, Queue], held: Mapping[tuple[int, int], Reference]) -> None:
-        """Take over the stored branches.  ``held`` are the references that prepared branches have acknowledged.
+    def restore(
+        self,
+        recovered: Recovered,
+        queues: Mapping[int, Queue],
+        held: Mapping[tuple[int, int], Reference],
+        duplicate_ids: Mapping[int, RecoveredDuplicateId],
+    ) -> None:
+        """Take over the stored branches.  ``held`` are the references that prepared branches have acknowledged, ``duplicate_ids`` all that
+        are stored, by record.
 
         A branch of another broker stays in the store until the next start while there is one of the same xid here.
         """
         self.unreadable += recovered.unreadable
-        known = {entry.record_id: entry for entry in recovered.duplicate_ids}
         for entry in recovered.branches:
             record = entry.record
             if record.xid.format_id == COORDINATED_FORMAT:
@@ -348,7 +354,7 @@ class Branches:
                 self._core.report("AMQ222909", text)
             elif record.state is BranchState.PREPARED:
                 branch = self._open[record.xid] = Branch(record.xid, None, record.time_ms)
-                branch.transaction = self._restored(entry, queues, held, known)
+                branch.transaction = self._restored(entry, queues, held, duplicate_ids)
             else:
                 self._decided[record.xid] = record
 
@@ -357,7 +363,7 @@ class Branches:
         entry: RecoveredBranch,
         queues: Mapping[int, Queue],
         held: Mapping[tuple[int, int], Reference],
-        known: Mapping[int, RecoveredDuplicateId],
+        duplicate_ids: Mapping[int, RecoveredDuplicateId],
     ) -> Transaction:
         core = self._core
         transaction = Transaction()
@@ -378,7 +384,7 @@ class Branches:
             if place in held:
                 transaction.acknowledged.append(held[place])
         for record_id in entry.record.duplicate_ids:
-            duplicate = known.get(record_id)
+            duplicate = duplicate_ids.get(record_id)
             cache = None if duplicate is None else core.duplicate_ids(duplicate.cache)
             if duplicate is not None and cache is not None:
                 transaction.add_duplicate_ids(cache, (duplicate.duplicate_id,))

@@ -122,6 +122,7 @@ class ServerSession(SessionState):
         """Handle one frame of this session's channel; a closed session ignores it."""
         if self.closed:
             return
+        undecided = self.undecided
         fast = _FAST.get(packet_type)
         if fast is not None:
             part, handle = fast
@@ -131,6 +132,8 @@ class ServerSession(SessionState):
                 self._counted_size = len(data)
                 handle(getattr(self, part), data)
                 self._count_handled()
+            if undecided is not None:
+                self._end_wait(undecided)
             return
         if packet_type not in _WITH_MESSAGE:
             check_control_size(data)
@@ -143,7 +146,6 @@ class ServerSession(SessionState):
         counted = self.window is not None and (packet.requires_confirmation if isinstance(packet, wire.AddMetadataV2) else packet.COUNTED)
         if counted:
             self._counted_size = len(data)
-        undecided = self.undecided
         try:
             if found is None:
                 raise NotImplementedByBrokerError(f"{packet.NAME} is not supported by this broker")
@@ -161,12 +163,19 @@ class ServerSession(SessionState):
                 self.reply_error(error)
             elif not isinstance(error, QueueExistsError):  # a reconnected client creates its queues again, whether they still exist or not
                 self.connection.report(f"{packet.NAME} failed: {error}")
-        if undecided is not None and undecided is self.undecided:
-            # The request may have ended without the decision, which must not be taken for that of the same request later.
-            undecided.withdraw()
-            self.undecided = None
+        if undecided is not None:
+            self._end_wait(undecided)
         if counted:
             self._count_handled()
+
+    def _end_wait(self, undecided: Undecided) -> None:
+        """A request was carried out that had waited.
+
+        It may have ended without the decision, which must not be taken for that of the same request later.
+        """
+        if undecided is self.undecided:
+            undecided.withdraw()
+            self.undecided = None
 
     # --- its connection
 

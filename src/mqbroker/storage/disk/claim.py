@@ -21,6 +21,10 @@ class Claim(Protocol):
     def token(self) -> str:
         """A text that no former holder has, for the names of files; empty where no former holder can still be there."""
 
+    @property
+    def epoch(self) -> int:
+        """Grows with every holder, and tells this one from later ones; 0 where no former holder can still be there."""
+
     def owns(self, node_id: str) -> bool:
         """May files of this node be in the folder?"""
 
@@ -74,6 +78,10 @@ class WithOwnFolder:
     def token(self) -> str:
         return self._shared.token
 
+    @property
+    def epoch(self) -> int:
+        return self._shared.epoch
+
     def owns(self, node_id: str) -> bool:
         return self._shared.owns(node_id)
 
@@ -112,6 +120,7 @@ class OwnFolder:
     """The folder of a broker that shares it with nobody.  A broker that shared it before finds its epoch gone."""
 
     token = ""
+    epoch = 0
 
     def __init__(self, file_system: FileSystem, directory: str) -> None:
         self.node_id = ""

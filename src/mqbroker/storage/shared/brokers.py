@@ -179,7 +179,7 @@ class BrokerTable:
                 known = me.broker, me.cluster, int(seen.state), seen.stamp, seen.owner
                 joined = connection.run(self._join, (*changed, *known)) == 1
             if joined:
-                connection.run(_RELEASE, (int(State.SHUTDOWN_FAILOVER), me.broker, *_being_taken()))
+                self._release(connection, me)
             return joined
 
     def stamp(self, connection: Connection, me: Myself, state: State, node_id: str) -> int | None:
@@ -187,6 +187,18 @@ class BrokerTable:
         own any more."""
         found = connection.rows(self._stamp, (int(state), node_id, me.broker, me.owner))
         return None if not found else int(found[0][0])
+
+    def end(self, connection: Connection, me: Myself, state: State, node_id: str) -> int | None:
+        """As :meth:`stamp`, for the last state.  Takeovers that this broker had begun and not ended are anybody's now."""
+        with transaction(connection):
+            stamp = self.stamp(connection, me, state, node_id)
+            if stamp is not None:
+                self._release(connection, me)
+            return stamp
+
+    @staticmethod
+    def _release(connection: Connection, me: Myself) -> None:
+        connection.run(_RELEASE, (int(State.SHUTDOWN_FAILOVER), me.broker, *_being_taken()))
 
     # --- takeovers
 

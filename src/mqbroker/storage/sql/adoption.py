@@ -50,10 +50,10 @@ _WAITING = (
 _DUE = table("SELECT DISTINCT place FROM {reference} WHERE session = ? AND due > 0")
 _OF_PLACES = _WAITING + " AND r.due > 0 AND r.place IN "
 _OF_QUEUE = table(_WAITING + " AND r.queue = ?")
-_OF_PLACE = table(_ROWS + "AND m.branch = 0 AND r.queue = ? AND r.place = ?")
+_OF_PLACE = table(_ROWS + "AND m.branch = 0 AND r.queue = ? AND r.place = ? AND r.durable = 1")
 _FIND = table(
     "SELECT r.place FROM {reference} r JOIN {message} m ON m.session = r.session AND m.place = r.place "
-    "WHERE r.session = ? AND r.queue = ? AND r.place > ? AND m.id = ? ORDER BY r.place LIMIT 1"
+    "WHERE r.session = ? AND r.queue = ? AND r.place > ? AND m.id = ? AND r.durable = 1 ORDER BY r.place LIMIT 1"
 )
 
 
@@ -192,7 +192,7 @@ def _branch(encoded: str) -> BranchRecord:
 
 
 def _read_message(connection: Connection, state: State, queue_id: int, message_id: int) -> bool:
-    """Read a message of a queue by its id, unless that was done; false if it is not in this session."""
+    """Read a message of a queue by its id, unless that was done; false if it is not in this session, or does not survive."""
     place = message_id
     rows = connection.rows(_OF_PLACE, (state.session, queue_id, place))
     if not rows:

@@ -128,7 +128,7 @@ class SqlPageReader:
 
     def look(self, other: PageReader | None = None) -> SqlPageReader:
         source, place = self._at()
-        if isinstance(other, SqlPageReader) and other._is_at_least(source, place):
+        if isinstance(other, SqlPageReader) and other._share is self._share and other._is_at_least(source, place):
             return other
         return SqlPageReader(self._rows, self._folder, self._queue_id, (source, place))
 
@@ -145,7 +145,7 @@ class SqlPageReader:
         if source.folder is not self._folder:
             return False
         if self._source is None:
-            return place.index <= source.place
+            return place.index <= source.place or place.index in source.early
         return self._is_at_least(source, place.index)
 
     def unread(self) -> Passage:

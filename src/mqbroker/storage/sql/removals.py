@@ -27,10 +27,11 @@ EVERYTHING = 1 << 62
 EVERY_QUEUE = 0
 """In the place of a queue: the references of all queues that do not survive a restart."""
 
-NOT_MARKED = (
-    "NOT EXISTS (SELECT 1 FROM {removal} g WHERE g.session = r.session AND g.queue = r.queue AND (g.folder IS NULL OR g.folder = r.folder) "
-    "AND r.place > g.behind AND r.place <= g.until AND (r.paged = 1 OR r.place <= g.adopted))"
+_MARKED = (
+    "SELECT 1 FROM {removal} g WHERE g.session = r.session AND g.queue = r.queue AND (g.folder IS NULL OR g.folder = r.folder) "
+    "AND r.place > g.behind AND r.place <= g.until AND (r.paged = 1 OR r.place <= g.adopted)"
 )
+NOT_MARKED = f"NOT EXISTS ({_MARKED})"
 """The condition for references ``r`` that are still there."""
 
 _RANGE = "r.session = ? AND r.queue = ? AND r.place > ? AND r.place <= ? AND (r.paged = 1 OR r.place <= ?)"
@@ -42,7 +43,9 @@ _OF_QUEUE = table(f"{_FOUND}{_RANGE} ORDER BY r.place LIMIT ?")
 _OF_FOLDER = table(f"{_FOUND}{_RANGE} AND r.folder = ? ORDER BY r.place LIMIT ?")
 _TRANSIENT = table(f"{_FOUND}r.session = ? AND r.durable = 0 AND r.place > ? AND r.place <= ? ORDER BY r.place LIMIT ?")
 _HAS_TRANSIENT = table("SELECT 1 FROM {reference} WHERE session = ? AND durable = 0 LIMIT 1")
-_COUNT = table("SELECT COUNT(*) FROM {reference} r WHERE " + _RANGE + " AND r.folder = ? AND r.durable = 1")
+_COUNT = table(
+    f"SELECT COUNT(*) FROM {{reference}} r WHERE {_RANGE} AND r.folder = ? AND r.durable = 1 AND NOT EXISTS ({_MARKED} AND g.number < ?)"
+)
 
 _TOGETHER = 100
 """Places in one statement."""
@@ -110,10 +113,13 @@ def marks(connection: Connection, session: int) -> list[Mark]:
 
 
 def marked_counts(connection: Connection, session: int, found: Iterable[Mark]) -> Iterator[tuple[str, int, int]]:
-    """Folder, queue, and how many durable references that are there are marked; queues that go as a whole are left out."""
+    """Folder, queue, and how many durable references that are there are marked; queues that go as a whole are left out.
+
+    A purge marks what an earlier one has left once more, where a start came in between: that counts for the earlier mark alone.
+    """
     for mark in found:
         if mark.folder is not None:
-            wanted = (session, mark.queue, mark.behind, mark.until, mark.adopted, mark.folder)
+            wanted = (session, mark.queue, mark.behind, mark.until, mark.adopted, mark.folder, mark.number)
             yield given(mark.folder), mark.queue, connection.rows(_COUNT, wanted)[0][0]
 
 

@@ -98,24 +98,25 @@ def _add_session(connection: Connection, session: StoreSession, broker: str) -> 
     connection.run(table(f"INSERT INTO {{session}} ({columns}) VALUES (?, ?, ?, 1, 0, ?, ?, 0)"), values)
 
 
-def take(connection: Connection, node_id: str, owner: str, broker: str = "") -> StoreSession:
+def take(connection: Connection, node_id: str, owner: str, broker: str = "", epoch: int = 0) -> StoreSession:
     """Become the owner of all data of this broker, in a transaction of its own; a former owner writes nothing more.
 
-    ``node_id`` is that of the current session, which is made where the broker has none.  Returns that session; :func:`inherited` gives the
-    other ones.
+    ``node_id`` is that of the current session, which is made where the broker has none.  ``epoch`` is the one that :func:`shut_out` has
+    given, 0 = nobody was shut out.  Returns that session; :func:`inherited` gives the other ones.  Raises FencedError when somebody else
+    has taken the data, also since that epoch was given.
     """
     with transaction(connection):
         found = connection.rows(
             table("SELECT session, epoch FROM {session} WHERE broker = ? AND node_id = ? AND current = 1"), (broker, node_id)
         )
         if found:
-            number, epoch = found[0][0], found[0][1] + 1
+            number, epoch = found[0][0], epoch or found[0][1] + 1
             changed = connection.run(
                 table("UPDATE {session} SET owner = ?, epoch = ?, batch = 0 WHERE session = ? AND epoch = ? AND broker = ?"),
                 (owner, epoch, number, epoch - 1, broker),
             )
             if changed != 1:
-                raise FencedError(f"another broker has taken the data of node {node_id} at the same time")
+                raise FencedError(f"another broker has taken the data of node {node_id} meanwhile")
         elif _is_known(connection, node_id):
             raise FencedError(f"another broker has taken the data of node {node_id}")
         else:

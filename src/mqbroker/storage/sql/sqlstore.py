@@ -160,7 +160,7 @@ class SqlStore(Tickets):
     def _load(self) -> Recovered:
         connection = self._connections.at_start()
         self.node_id = self._settle_node_id(connection)
-        self._session = own = session.take(connection, self.node_id, self.owner, self._broker_id)
+        self._session = own = session.take(connection, self.node_id, self.owner, self._broker_id, self._claim.epoch)
         with transaction(connection):
             self._next_id = session.draw_ids(connection, ID_BLOCK)
         self._ids_end = self._next_id + ID_BLOCK

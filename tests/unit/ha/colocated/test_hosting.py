@@ -169,6 +169,17 @@ class RequestTests(HostCase):
         held.callback(None)
         self.assertEqual(first.take(CLUSTER_CHANNEL), [BackupRequestResponse(True)])
 
+    def test_a_place_that_another_backup_has_got_meanwhile(self) -> None:
+        self.hosting = self.hosts(SHARED, max_backups=2)
+        self.process.held = held = Deferred()
+        first, second = self.peer(), self.peer()
+        first.send(BackupRequest(0, *FOLDERS, OTHER), CLUSTER_CHANNEL)
+        self.assertTrue(self.ask(BackupRequest(1, *FOLDERS, "second"), second))
+        held.callback(None)
+        self.assertEqual(first.take(CLUSTER_CHANNEL), [BackupRequestResponse(False)])
+        self.assertTrue(self.ask(BackupRequest(1, *FOLDERS, OTHER), first))
+        self.assertEqual([(each.node_id, each.name[-1]) for each in self.hosting.figures], [("second", "1"), (OTHER, "2")])
+
     def test_a_place_that_is_not_there_and_a_start_that_fails(self) -> None:
         self.process.refusal = "/d/journal is not the folder of this node"
         self.refused(WANTED, "is not the folder of this node")

@@ -9,7 +9,7 @@ from mqbroker.server.cluster_port import CopyFigures
 from mqbroker.server.observation.metrics import render
 from mqclient.wire import packets as wire
 from tests.support.broker import Session
-from tests.unit.ha.replication.support import PairCase, alone, created
+from tests.unit.ha.replication.support import Node, PairCase, alone, created
 from tests.unit.node.test_life_network import KnownNetwork
 
 NOTHING_YET = CopyFigures(0, False, None, None)
@@ -111,7 +111,7 @@ class PairingTests(PairCase):
 class TakeoverTests(PairCase):
     def send(self, count: int = 3) -> None:
         """Messages that are acknowledged."""
-        [active] = [node for node in self.nodes if node.state == "active"]
+        [active] = [node for node in self.nodes if node.state == "active" and node.policy is not None]
         session = active.client()
         if "q" not in active.queues():
             session.send(created("q"))
@@ -218,6 +218,37 @@ class TakeoverTests(PairCase):
         primary.start()
         self.run_until(lambda: primary.state == "active" and primary.replica_state == "in sync")
         self.assertEqual((primary.messages(), backup.state, backup.failures), (5, "passive", []))
+
+    def giving_way(self, *voters: Node) -> tuple[Node, Node]:
+        """A backup that has begun to give way to its primary."""
+        ports = [int(each.port) for each in voters]
+        primary = self.node("primary", 1, 2, *ports, policy=ReplicationConfiguration(False, retry_replication_wait=200)).start()
+        policy = ReplicationConfiguration(True, allow_failback=True, retry_replication_wait=200)
+        backup = self.node("backup", 2, 1, *ports, policy=policy).start()
+        self.run_until(lambda: primary.state == "active" and primary.replica_state == "in sync")
+        self.run_until(lambda: primary.activation._voters() == tuple(each.record_node for each in voters))
+        self.send()
+        primary.kill()
+        self.run_until(lambda: backup.state == "active")
+        backup.write_seconds = 0.05
+        primary.start()
+        self.run_until(lambda: backup.state == "stopping")
+        return primary, backup
+
+    def test_a_backup_goes_on_if_its_primary_dies_before_it_is_active_again(self) -> None:
+        primary, backup = self.giving_way(self.node("voter", 3, 1, 2).start())
+        primary.kill()
+        self.run_until(lambda: backup.state == "active")
+        self.assertEqual((backup.messages(), backup.record.sequence, backup.failures), (3, 3, []))
+
+    def test_in_a_pair_alone_the_primary_may_have_gone_on_before_it_died(self) -> None:
+        primary, backup = self.giving_way()
+        primary.kill()
+        self.run_for(60)
+        self.assertEqual((backup.state, backup.activations), ("passive", 1))
+        primary.start()
+        self.run_until(lambda: primary.state == "active" and primary.replica_state == "in sync")
+        self.assertEqual(primary.messages(), 3)
 
     def test_without_its_replica_the_primary_goes_on_after_the_proof(self) -> None:
         primary, backup = self.pair()

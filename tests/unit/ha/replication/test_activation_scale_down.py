@@ -103,6 +103,32 @@ class TakeoverTests(ScaleDownCase):
         self.run_for(30)
         self.assertEqual((replica.state, replica.messages(), target.messages()), ("active", 1, 3))
 
+    def back_before_the_target(self) -> tuple[Node, Node, Node]:
+        """The primary has become the replica of its backup, which gives everything away as soon as somebody takes it."""
+        primary, replica, target = self.trio()
+        primary.kill()
+        self.run_until(lambda: replica.state == "active")
+        target.kill()
+        self.run_for(3)
+        primary.start()
+        self.run_until(lambda: replica.replica_state == "in sync")
+        target.start()
+        return primary, replica, target
+
+    def test_a_backup_that_has_given_everything_away_is_the_replica_of_the_one_that_goes_on_in_its_place(self) -> None:
+        primary, replica, target = self.back_before_the_target()
+        self.run_until(lambda: primary.state == "active" and primary.replica_state == "in sync")
+        self.assertEqual((primary.messages(), target.messages(), replica.state), (0, 3, "passive"))
+
+    def test_one_whose_replica_dies_before_it_goes_on_is_met_as_at_any_start(self) -> None:
+        primary, replica, target = self.back_before_the_target()
+        self.patch(primary.activation._passive, "take_over", primary.kill)
+        self.run_until(lambda: primary.state == "dead" and replica.state == "passive")
+        self.run_for(20)
+        primary.start()
+        self.run_until(lambda: primary.state == "active" and primary.replica_state == "in sync")
+        self.assertEqual((primary.messages(), target.messages(), replica.state), (0, 3, "passive"))
+
     def test_a_backup_that_is_not_to_be_one_again_stops(self) -> None:
         primary, replica, target = self.trio(restart_backup=False)
         primary.kill()

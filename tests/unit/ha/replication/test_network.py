@@ -12,8 +12,9 @@ from mqbroker.cluster.membership.votes import FAILOVER_VOTE
 from mqbroker.config.model.configuration import Configuration
 from mqbroker.ha.proof.java_voters import JavaVotes
 from mqbroker.ha.proof.meeting import MEETING, Standing
+from mqbroker.ha.proof.paxos import Ballot, Question, Round
 from mqbroker.ha.proof.ports import Introduction, RefusedError, SilentError, UnreachableError
-from mqbroker.ha.proof.vote_codec import INTRODUCTION, encode_introduction
+from mqbroker.ha.proof.vote_codec import ACTIVATION_VOTE, INTRODUCTION, encode_introduction, encode_question
 from mqbroker.ha.replication.connectors import connector_text
 from mqbroker.ha.replication.network import ProofNetwork
 from mqbroker.ha.replication.process_voters import ProcessVoters
@@ -198,6 +199,31 @@ class NetworkTests(PairCase):
             self.assertEqual(Standing.decode(self.successResultOf(second)).node_id, node_id)
             self.run_for(1)
             self.assertEqual([link for link in self.tries.links if link.open], [])
+
+    def test_a_voter_whose_former_place_another_one_has_is_looked_for(self) -> None:
+        voter = self.node("voter", 3, 1).start()
+        self.run_until(lambda: voter.state == "active")
+        node_id = str(voter.record_node)
+        networks = [self.searching(None) for _ in range(2)]
+        for network in networks:
+            self.failureResultOf(network.meet(node_id), UnreachableError)
+        self.run_for(1)
+        self.assertEqual([network._found.get(node_id) is None for network in networks], [False, False])
+        voter.kill()
+        stranger = self.node("stranger", 3, 1).start()
+        voter.port = "4"
+        voter.start()
+        self.run_until(lambda: stranger.state == voter.state == "active")
+        self.run_for(1)
+        question = encode_question(Question(Round.PROMISE, "node", 1, Ballot(1, bytes(16))))
+        asks = (networks[0].meet, lambda node_id: networks[1].ask_voter(node_id, lambda java: (ACTIVATION_VOTE, question)))
+        for ask in asks:
+            first = ask(node_id)
+            self.run_for(0.5)
+            self.failureResultOf(first)
+            second = ask(node_id)
+            self.run_for(0.5)
+            self.successResultOf(second)
 
     def test_there_is_one_search_at_a_time_and_it_ends_with_the_network(self) -> None:
         self.network.listening["8"] = self.network.listening["1"]

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from twisted.internet.defer import Deferred
+
 from mqbroker.config.model.cluster import ReplicationConfiguration
 from mqbroker.ha.proof.copy_record import CopyRecord, CopyState, write_record
+from mqbroker.ha.proof.seeking_machine import raising
+from mqbroker.ha.replication.passive_side import WORD_SECONDS
 from tests.unit.ha.replication.support import FOLDER, Acceptors, Node, PairCase, created
 
 
@@ -147,17 +151,50 @@ class MeetingTests(OneActiveCase):
     def test_a_backup_whose_copy_was_interrupted_looks_for_its_primary(self) -> None:
         self.met(state=CopyState.INCOMPLETE)
 
-    def test_two_that_have_given_themselves_up_to_each_other(self) -> None:
+    def given_up(self) -> tuple[Node, Node]:
+        """Both were down, and have given themselves up to each other; the first one may take that back."""
         nodes = self.pair()
         for node in nodes:
             node.kill()
         self.run_for(1)
         for node in nodes:
             write_record(node.disk, FOLDER, node.record.gave_up())
-        for node in nodes:
-            node.start()
         last, other = sorted(nodes, key=lambda node: node.record.copy_id, reverse=True)
+        return last, other
+
+    def test_two_that_have_given_themselves_up_to_each_other(self) -> None:
+        last, other = self.given_up()
+        last.start()
+        other.start()
         self.assert_pair(last, other)
+
+    def test_two_that_have_given_themselves_up_to_each_other_beside_a_primary_that_wants_a_replica(self) -> None:
+        last, other = self.given_up()
+        self.assertTrue(last.policy is not None and last.policy.backup)
+        third = self.node("third", 3, 1, 2, policy=ReplicationConfiguration(False)).start()
+        self.run_until(lambda: third.state == "active")
+        node_id = last.record_node
+        last.others["to3"] = "3"
+        last.start()
+        self.run_for(5)
+        self.assertEqual((last.record.state, last.record_node), (CopyState.GIVEN_UP, node_id))
+        other.start()
+        self.assert_pair(last, other)
+
+    def test_a_copy_that_has_the_word_when_its_time_to_listen_is_over_goes_on(self) -> None:
+        last, other = self.given_up()
+        last.start()
+        self.run_until(lambda: last.port in self.network.listening)
+        last.write_seconds = 1.1
+        self.run_for(WORD_SECONDS - 2)
+        other.start()
+        self.run_until(lambda: last.activation._own.seeker.state == raising.name)
+        other.kill()
+        self.patch(last.activation._network, "ask_copy", lambda *question: Deferred())
+        self.run_for(3)
+        last.write_seconds = 0
+        self.run_until(lambda: last.state == "active")
+        self.assertEqual(last.record.sequence, 2)
 
 
 class SplitTests(OneActiveCase):

@@ -86,7 +86,7 @@ class RenewedTests(SynchronousTestCase):
         self.clock.advance(4.0)
         self.assertIn("another broker has it", self.lost[0])
         self.assertEqual((self.lease.state, self.beat.running, self.clock.pending), ("lost", False, 0))
-        self.lease.give_back(self.connection)
+        self.lease.give_back(lambda use: use(self.connection))
         self.assertEqual(self.world.lease()[0], "other")
 
     def test_a_database_that_is_away_for_less_than_the_lease_does_no_harm(self) -> None:
@@ -128,7 +128,7 @@ class RenewedTests(SynchronousTestCase):
         self.assertEqual(len(self.lost), 1)
 
     def test_who_gives_it_back_frees_it_at_once(self) -> None:
-        self.lease.give_back(self.connection)
+        self.lease.give_back(lambda use: use(self.connection))
         self.assertEqual((self.world.lease()[0], self.beat.running, self.lease.state), ("", False, "free"))
 
     def test_a_renewal_of_an_earlier_holding_says_nothing_about_this_one(self) -> None:
@@ -136,7 +136,7 @@ class RenewedTests(SynchronousTestCase):
 
         def write(use: object) -> bool:
             """The row is renewed by nobody; while the answer is on its way the lease is given back and acquired again."""
-            self.lease.give_back(self.connection)
+            self.lease.give_back(lambda use: use(self.connection))
             self.lease.acquire(self.connection)
             return False
 

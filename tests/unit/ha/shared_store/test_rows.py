@@ -12,6 +12,7 @@ from mqbroker.storage.errors import FencedError, StorageError
 from mqbroker.storage.sql import session
 from mqbroker.storage.sql.database import DatabaseAwayError, DatabaseError, transaction
 from tests.unit.ha.shared_store.places import EXPIRATION, NODE, RENEW_PERIOD, RowPlaces, active, opened
+from tests.unit.storage.sql.support import SqlRig
 
 
 class RowsTests(SynchronousTestCase):
@@ -96,6 +97,22 @@ class RowsTests(SynchronousTestCase):
         with transaction(self.world.connection):
             owner.write(self.world.connection, 1)
 
+    def test_who_has_stood_still_before_its_store_was_loaded_shuts_nobody_out(self) -> None:
+        """Once it took the data from the next holder, which ended, and ended itself because it had no lease."""
+        self.world.put(STATE_ACTIVE)
+        late = self.world.make()
+        rig = SqlRig(self.addCleanup, database=self.world.database)
+        store = rig.make(late)
+        store.open()
+        self.assertIs(late.take_as_backup(), Found.TAKEN)
+        self.world.end_processes()
+        following = self.place()
+        self.assertIs(following.take_as_backup(), Found.TAKEN)
+        owner = session.take(self.world.connection, NODE, "the next holder", epoch=following.epoch)
+        self.assertRaises(FencedError, store.load)
+        with transaction(self.world.connection):
+            owner.write(self.world.connection, 1)
+
     def test_a_former_owner_that_is_frozen_in_a_transaction_is_waited_for_without_an_end(self) -> None:
         self.world.put(STATE_ACTIVE)
         backup = self.place()
@@ -161,6 +178,31 @@ class RowsTests(SynchronousTestCase):
         holder.release()
         backup.release()
         self.assertEqual(self.clock.pending, 0)
+
+    def test_an_end_without_a_connection_leaves_the_lease_to_end_by_itself(self) -> None:
+        """Once it was renewed as long as the process lived, and nobody became active."""
+        holder = active(self.world)
+        answer = self.world.hold_up()
+        self.assertFalse(holder.watch())
+        holder.release()
+        answer()
+        self.assertEqual(self.clock.pending, 0)
+        self.clock.advance(EXPIRATION + 1)
+        self.assertIs(self.place().take_as_backup(), Found.TAKEN)
+
+    def test_who_loses_the_connection_after_it_has_got_the_lease_tries_again(self) -> None:
+        """Once it ended: it had the lease, and got it once more."""
+        self.world.put(STATE_ACTIVE)
+        backup = self.place()
+
+        def lost(*args: object) -> int:
+            self.world.hold_up()
+            raise DatabaseAwayError("the connection is lost")
+
+        with MonkeyPatcher((session, "shut_out", lost)):
+            self.assertIs(backup.take_as_backup(), Found.HELD)
+        self.world.database.away = False
+        self.assertIs(backup.take_as_backup(), Found.TAKEN)
 
     def test_a_start_without_the_database_is_refused(self) -> None:
         self.world.hold_up()

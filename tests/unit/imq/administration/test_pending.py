@@ -51,3 +51,20 @@ class PendingTests(SynchronousTestCase):
         error.withdraw()
         self.ask()
         self.assertEqual(len(self.begun), 3)
+
+    def test_one_that_has_gone_leaves_the_result_to_another_one(self) -> None:
+        gone = self.ask()
+        self.ask("b")
+        gone.withdraw()
+        self.begun[0].callback(5)
+        self.assertEqual((self.woken, self.pending.result("key", self.begin)), (["b"], 5))
+
+    def test_one_that_goes_with_its_answer_leaves_the_next_one_waiting(self) -> None:
+        """Its session ends, perhaps while somebody asks for the same."""
+        answered = self.ask()
+        self.begun[0].callback(5)
+        self.pending.result("key", self.begin)
+        self.ask("b")
+        answered.withdraw()
+        self.begun[1].callback(6)
+        self.assertEqual((self.woken, self.pending.result("key", self.begin)), (["a", "b"], 6))

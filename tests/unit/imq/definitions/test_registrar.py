@@ -135,6 +135,28 @@ class RegistrarTests(SynchronousTestCase):
         self.undecided()
         self.assertEqual(len(self.recorder.asked), 2)
 
+    def test_who_is_carried_out_late_takes_the_answer_while_the_record_stands(self) -> None:
+        """Its connection cannot be served when the answer comes."""
+        self.begin()
+        self.undecided()
+        self.recorder.standing.position = 6
+        self.recorder.asked[0][2](None, 7)
+        self.recorder.standing.position = 7
+        self.registrar.agree(CHANGE)
+        self.assertEqual(len(self.recorder.asked), 1)
+
+    def test_who_is_carried_out_when_the_record_has_gone_on_asks_again(self) -> None:
+        for generation, position in ((None, 8), ("g", 7)):
+            with self.subTest(generation=generation):
+                self.setUp()
+                self.begin()
+                self.undecided()
+                self.recorder.standing.position = 6
+                self.recorder.asked[0][2](None, 7)
+                self.recorder.standing.generation, self.recorder.standing.position = generation, position
+                self.undecided()
+                self.assertEqual(len(self.recorder.asked), 2)
+
     def test_what_needs_no_record(self) -> None:
         self.registrar.agree(TEMPORARY)
         self.registrar.made(TEMPORARY)

@@ -201,6 +201,36 @@ class ReturningTests(TemporaryCase):
         new.peer.lose()
         self.assertEqual(self.known(), [[], [], []])
 
+    def moved(self) -> tuple[Session, Session]:
+        """The client is at the third broker, and the second one has not noticed yet that its connection has gone."""
+        old = make(self.two)
+        self.known()
+        self.net.settle(1)
+        return old, make(self.three)
+
+    def test_it_ends_at_the_new_broker_before_the_old_connection_has_ended(self) -> None:
+        for linked in (True, False):
+            with self.subTest(linked=linked):
+                self.setUp()
+                old, new = self.moved()
+                self.net.settle()
+                if not linked:
+                    self.net.cut(self.two, self.three)
+                new.peer.lose()
+                self.net.settle()
+                self.net.link(self.two, self.three)
+                self.net.settle()
+                old.peer.lose()
+                self.assertEqual(self.known(), [[], [], []])
+
+    def test_the_new_broker_is_lost_before_the_old_connection_has_ended(self) -> None:
+        old, _ = self.moved()
+        self.net.settle()
+        self.three.stop(crash=True)
+        old.peer.lose()
+        self.net.settle(KEPT_SECONDS + 1)
+        self.assertEqual((self.one.queues, self.two.queues), ([], []))
+
     def test_one_that_cannot_be_made_any_more_is_forgotten(self) -> None:
         make(self.two)
         self.two.stop(crash=True)

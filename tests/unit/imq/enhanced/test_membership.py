@@ -227,13 +227,20 @@ class DescriptionTests(SynchronousTestCase):
         again.start()
         self.assertEqual(self.described(self.two)["b1"], (State.OPERATING, False))
 
-    def test_a_takeover_whose_taker_has_stopped_has_failed(self) -> None:
+    def test_a_takeover_whose_taker_is_taken_over_has_failed(self) -> None:
         self.one.kill()
         self.cluster.table.lock(self.cluster.connection, self.cluster.row("b1"), "b2")
         self.assertEqual(self.described(self.three)["b1"], (State.FAILOVER_PENDING, False))
         self.assertEqual(self.described(self.two)["b1"], (State.FAILOVER_PENDING, True), "nobody goes on with it here")
-        self.two.stop()
+        self.two.kill()
+        self.cluster.table.lock(self.cluster.connection, self.cluster.row("b2"), "b3")
         self.assertEqual(self.described(self.three)["b1"], (State.FAILOVER_PENDING, True))
+
+    def test_a_taker_that_stops_gives_the_member_back(self) -> None:
+        self.one.kill()
+        self.cluster.table.lock(self.cluster.connection, self.cluster.row("b1"), "b2")
+        self.two.stop()
+        self.assertEqual(self.described(self.three)["b1"], (State.SHUTDOWN_FAILOVER, False))
 
     def test_while_the_database_is_away_a_member_knows_its_own_state_alone(self) -> None:
         self.cluster.pass_time(1)

@@ -140,6 +140,22 @@ class TakeoverTests(SynchronousTestCase):
         [(sessions, _)] = self.two.active.data.waiting
         self.assertEqual([each.node_id for each in sessions], [node_id])
 
+    def test_a_lost_answer_to_the_switch_is_looked_up_although_the_member_is_back(self) -> None:
+        """Once its messages, and its clients, waited for the next start of their taker: the row said nothing of it any more."""
+        self.two.database.lose_commit = True
+        node_id = self.one.active.node_id
+        taken = self.two.membership.take_over(self.cluster.row("b1"))
+        self.cluster.settle()
+        self.one.membership.begin_again("its store has another owner")
+        self.cluster.settle()
+        self.assertEqual(self.state(self.one), (State.OPERATING, ""))
+        self.cluster.pass_time(1)
+        self.successResultOf(taken)
+        [(sessions, _)] = self.two.active.data.waiting
+        self.assertEqual([each.node_id for each in sessions], [node_id])
+        self.assertTrue(self.two.membership.serves(node_id))
+        self.assertEqual(self.state(self.one), (State.OPERATING, ""))
+
     def test_a_lost_answer_to_the_lock_is_looked_up(self) -> None:
         """Once the row stayed locked for a takeover of which nothing came: the member never started again."""
         self.one.kill()
@@ -246,6 +262,16 @@ class TakeoverTests(SynchronousTestCase):
         self.cluster.settle()
         self.failureResultOf(taken, TakeoverError)
         self.assertEqual(self.state(self.one), (State.OPERATING, ""))
+
+    def test_a_stop_gives_up_the_takeover_that_waits(self) -> None:
+        """Once nobody took the member over, and it did not start, until the broker that had stopped ran again."""
+        taken = self.behind()
+        self.two.stop()
+        self.two.kill()
+        self.assertEqual(self.state(self.two)[0], State.SHUTDOWN_COMPLETE)
+        self.cluster.pass_time(6)
+        self.assertEqual(self.state(self.one), (State.FAILOVER_COMPLETE, "b3"))
+        self.assertNoResult(taken)
 
     def test_members_are_described_with_their_messages(self) -> None:
         found = self.two.membership.describe()

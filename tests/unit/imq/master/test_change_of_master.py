@@ -8,7 +8,7 @@ from twisted.internet.defer import fail
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.imq.master.change_of_master import TOLD_SECONDS, MasterChangeError, Status
-from mqclient.errors import MQError
+from mqclient.errors import MQError, OperationTimeoutError
 from mqclient.wire import packets as wire
 from tests.unit.imq.master.test_recording import create
 from tests.unit.imq.net import ONE, THREE, TWO, MemoryPeer, Net, Node, three
@@ -345,6 +345,48 @@ class UncertainTests(ChangeCase):
     def test_it_was_not_told_and_is_told_again(self) -> None:
         self.lose_the_answer(told=False)
         self.net.link(self.one, self.two)
+        self.net.settle()
+        self.assertEqual(self.masters(), [TWO] * 3)
+
+    def test_it_is_asked_after_what_is_noted_of_it_is_durable(self) -> None:
+        """Or the old master would take itself back after a crash, beside the new one."""
+        self.one.shared.change_of_master.change(TWO).addErrback(lambda failure: None)
+        while not self.net.requests["prepareMaster"]:
+            self.net.clock.run_due()
+        store: Any = self.one.store
+        store.held = True
+        self.net.settle()
+        self.net.cut(self.one, self.two)
+        self.net.link(self.one, self.two)
+        self.net.settle()
+        self.assertEqual((self.net.requests["newMaster"], self.masters()), (0, [ONE] * 3))
+        store.held = False
+        store.sync()
+        self.net.settle()
+        self.assertEqual(self.masters(), [TWO] * 3)
+
+    def test_it_is_asked_again_over_the_same_link(self) -> None:
+        self.two.deaf.add("newMaster")
+        self.one.shared.change_of_master.change(TWO).addErrback(lambda failure: None)
+        self.net.settle()
+        peer = self.one.peers.members[self.two.node_id]
+        (asked,) = peer._waiting
+        peer._waiting.clear()
+        self.one.world.server.turn.run(asked.errback, OperationTimeoutError("no answer"))
+        self.assertIsNotNone(self.one.recording.keeping.blocked)
+        self.two.deaf.clear()
+        self.net.settle(TOLD_SECONDS)
+        self.assertEqual((self.masters(), self.one.recording.keeping.blocked), ([TWO] * 3, None))
+
+    def test_nobody_hears_of_it_before_it_would_be_the_master_after_a_crash(self) -> None:
+        """There would be no master any more."""
+        store: Any = self.two.store
+        store.held = True
+        self.one.shared.change_of_master.change(TWO)
+        self.net.settle(TOLD_SECONDS + 1)
+        self.assertEqual(self.masters(), [ONE, TWO, ONE])
+        store.held = False
+        store.sync()
         self.net.settle()
         self.assertEqual(self.masters(), [TWO] * 3)
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.config.model.configuration import QueueConfiguration
+from mqbroker.imq.master import own_record
 from mqbroker.messaging.turns.undecided import Undecided
 from mqclient.errors import AddressExistsError, IllegalStateError, MQError, QueueExistsError
 from mqclient.wire import packets as wire
-from tests.unit.imq.net import ONE, THREE, TWO, Net, Node, three
+from tests.support.broker import Session
+from tests.unit.imq.net import ONE, THREE, TWO, MemoryPeer, Net, Node, three
 
 
 def create(name: str, **attributes: object) -> wire.CreateQueueV2:
@@ -116,6 +119,87 @@ class RunningTests(SynchronousTestCase):
         for session in sessions:
             self.assertEqual([each.NAME for each in session.take()], ["NULL_RESPONSE"] * 3)
         self.all_have("a0", "a1", "a2", "b0", "b1", "b2")
+
+    def ask_and_change(self, asked: wire.Packet, *changes: wire.Packet) -> Session:
+        """The second broker asks, and has the answer; before it reads the record the master changes the same."""
+        session, ask, once = self.two.session(), MemoryPeer.ask, [changes]
+
+        def asking(peer: MemoryPeer, operation: str, *parameters: object) -> Deferred[object]:
+            if operation == "changes" and peer is self.two.peers.at(ONE) and once:
+                self.one.session().ok(*once.pop())
+            return ask(peer, operation, *parameters)
+
+        self.patch(MemoryPeer, "ask", asking)
+        session.send(asked)
+        self.net.settle()
+        self.two.deaf.clear()
+        self.net.settle()
+        return session
+
+    def test_a_deletion_that_was_on_record_spares_what_is_made_again_behind_it(self) -> None:
+        self.one.session().ok(create("q"))
+        self.net.settle()
+        self.two.deaf.add("recordHas")
+        self.one.session().ok(wire.DeleteQueue("q"))
+        session = self.ask_and_change(wire.DeleteQueue("q"), create("q"))
+        self.assertEqual([each.NAME for each in session.take()], ["EXCEPTION"])
+        self.all_have("q")
+
+    def test_a_creation_that_was_on_record_is_not_made_again_behind_a_deletion(self) -> None:
+        self.two.deaf.add("recordHas")
+        self.one.session().ok(create("q"))
+        session = self.ask_and_change(create("q"), wire.DeleteQueue("q"))
+        self.assertEqual([each.NAME for each in session.take()], ["EXCEPTION"])
+        self.all_have()
+
+    def test_own_changes_come_before_a_whole_record_that_has_gone_on(self) -> None:
+        """The record was compressed before this broker read on."""
+        self.patch(own_record, "SLACK_MAX", 3)
+        for name in ("p", "q"):
+            self.one.session().ok(create(name))
+        self.net.settle()
+        self.three.session().send(wire.DeleteQueue("p"))
+        session = self.two.session()
+        session.send(wire.DeleteQueue("q"))
+        self.three.session().send(create("q"))
+        self.net.settle()
+        self.assertEqual([each.NAME for each in session.take()], ["NULL_RESPONSE"])
+        self.all_have("q")
+
+    def test_what_was_on_record_is_refused_where_a_whole_record_has_gone_on(self) -> None:
+        self.patch(own_record, "SLACK_MAX", 1)
+        self.one.session().ok(create("q"))
+        self.net.settle()
+        self.two.deaf.add("recordHas")
+        self.one.session().ok(wire.DeleteQueue("q"))
+        session = self.ask_and_change(wire.DeleteQueue("q"), create("q"), wire.DeleteQueue("q"), create("q"))
+        [answer] = session.take()
+        assert isinstance(answer, wire.ExceptionResponse)
+        self.assertIn("try again", str(answer.message))
+        self.all_have("q")
+
+    def test_a_request_that_is_carried_out_late_asks_again(self) -> None:
+        """Its client does not read, and others have made the queue anew meanwhile."""
+        self.one.session().ok(create("q"))
+        self.net.settle()
+        session = self.two.session()
+        session.send(wire.DeleteQueue("q"))
+        resume = session.peer.connection.pause_frames()
+        self.net.settle()
+        self.one.session().ok(create("q"))
+        self.net.settle()
+        resume()
+        self.net.settle()
+        self.assertEqual([each.NAME for each in session.take()], ["NULL_RESPONSE"])
+        self.all_have()
+
+    def test_who_comes_behind_one_that_fails_with_the_link_is_refused_too(self) -> None:
+        session = self.two.session()
+        for name in ("q", "r"):
+            session.send(create(name))
+        self.net.cut(self.one, self.two)
+        self.net.settle()
+        self.assertEqual([each.NAME for each in session.take()], ["EXCEPTION"] * 2)
 
     def test_the_same_name_at_once(self) -> None:
         """The definition that comes first counts; the other client is told that the queue is there."""

@@ -12,6 +12,7 @@ from mqbroker.messaging.core import MessagingCore
 from mqbroker.messaging.ports import Recovered
 from mqbroker.messaging.turns.context import OperationContext
 from mqbroker.node.messaging import messaging_of
+from mqbroker.storage.sql.rows import PIECE_ROWS
 from mqclient.wire.message import KEY_DUPLICATE_ID
 from mqclient.wire.primitives import Xid
 from mqclient.wire.properties import BYTES, STRING
@@ -222,6 +223,28 @@ class InheritanceTests(TestCase):
         self.assertEqual(self.bench.core.queues["q"].message_count, 1)
         self.assertEqual(self.count("branch"), 0)
 
+    def test_a_branch_has_nothing_of_a_message_that_does_not_survive(self) -> None:
+        """Once it was counted among those that do: the last one of them was not read before the next start."""
+        self.bench.send(b"first")
+        self.bench.crash()
+        self.bench.send(b"transient", durable=False)
+        bodies = [b"%d" % number for number in range(PIECE_ROWS)]
+        for body in bodies:
+            self.bench.send(body)
+        self.bench.settle()
+        consumer = Collector(self.bench, self.bench.core.queues["q"], room=2)
+        self.bench.settle()
+        self.assertEqual(consumer.bodies, [b"first", b"transient"])
+        self.bench.prepare(acknowledge=consumer)
+        self.bench.crash()
+        consumer = self.bench.consume("q")
+        self.assertEqual(consumer.bodies, bodies)
+        self.bench.acknowledge(consumer)
+        self.bench.messaging.branches.commit(XID, False, self.bench.context)
+        self.bench.turn()
+        self.bench.settle()
+        self.assertEqual((self.count(), self.bench.core.queues["q"].message_count), (0, 0))
+
     def test_a_branch_of_the_takers_own_holds_what_was_inherited(self) -> None:
         self.other.send(b"1")
         self.other.send(b"2")
@@ -277,6 +300,36 @@ class InheritanceTests(TestCase):
         self.assertEqual(sorted(self.bench.consume("q").bodies), [b"1", b"1", b"2"])
         cache = self.bench.core.duplicate_ids("q")
         self.assertEqual((sorted(cache.ids()), self.count("duplicate")), ([b"one", b"two"], 2))
+
+    def roll_back_and_send_again(self) -> None:
+        """The branch is rolled back, and its message sent again."""
+        self.bench.messaging.branches.rollback(XID)
+        self.bench.turn()
+        self.bench.settle()
+        self.bench.send(b"again", properties={KEY_DUPLICATE_ID: (BYTES, b"id")})
+        self.bench.settle()
+        self.assertEqual(self.bench.consume("q").bodies, [b"again"])
+
+    def test_the_duplicate_ids_of_a_branch_go_with_its_rollback(self) -> None:
+        self.other.prepare(b"sent", properties={KEY_DUPLICATE_ID: (BYTES, b"id")})
+        self.take_over()
+        self.roll_back_and_send_again()
+
+    def test_the_duplicate_ids_of_a_branch_go_with_its_rollback_after_a_start_of_the_taker(self) -> None:
+        """Once the message that was sent again counted as a duplicate, and was lost: the ids had become the taker's own."""
+        self.other.prepare(b"sent", properties={KEY_DUPLICATE_ID: (BYTES, b"id")})
+        self.take_over()
+        self.bench.crash()
+        self.roll_back_and_send_again()
+
+    def test_the_duplicate_ids_of_a_branch_go_with_its_rollback_at_the_taker_of_the_taker(self) -> None:
+        self.other.prepare(b"sent", properties={KEY_DUPLICATE_ID: (BYTES, b"id")})
+        self.take_over()
+        last = SqlBench(SqlRig(self.addCleanup, 3, database=self.bench.rig.database, broker_id="b3"))
+        self.bench.messaging.stop()
+        self.other, self.bench = self.bench, last
+        self.take_over()
+        self.roll_back_and_send_again()
 
     def test_a_queue_that_was_not_durable_here_becomes_so(self) -> None:
         self.other.queue("mixed")

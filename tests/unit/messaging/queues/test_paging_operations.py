@@ -18,6 +18,7 @@ from mqclient.errors import AddressFullError
 from mqclient.wire.message import KEY_DUPLICATE_ID, KEY_GROUP_ID, KEY_SCHEDULED_DELIVERY, CoreMessage
 from mqclient.wire.primitives import Xid
 from mqclient.wire.properties import INT, LONG, STRING
+from tests.support.late_store import read_now
 from tests.unit.messaging.paging_support import ALWAYS, PagingBroker, Taker, body_of, numbered, unread
 
 
@@ -108,6 +109,23 @@ class OperationTests(TestCase):
         broker.settle()
         self.assertEqual((queue.message_count, seen(other)), (99, [b"000050"]))
         self.assertEqual(Taker(broker, queue).drain(), [body for body in numbered(100) if body != b"000050"])
+
+    def test_a_scheduled_message_that_a_reader_has_taken_meanwhile_is_taken_once(self) -> None:
+        """Between two steps of the search a reader may read the pages, and takes what is scheduled into memory."""
+        broker, queue = self.filled(3)
+        broker.send(b"later", properties={KEY_SCHEDULED_DELIVERY: (LONG, broker.rig.clock.wall_ms() + 60_000)})
+
+        def steps() -> Steps[int]:
+            found = 0
+            for reference in queue.pages.take_each(None, None):
+                found += reference is not None
+                if found == 1:
+                    read_now(lambda: broker.messaging.readers.read(queue, 0, 1 << 62, 1 << 20, None))
+                yield 1
+            return found
+
+        self.assertEqual(broker.finish(steps()), 3)
+        self.assertEqual((len(list(queue.scheduled)), queue.message_count), (1, 4))
 
     def test_a_purge_leaves_what_is_in_delivery(self) -> None:
         broker, queue = self.filled()

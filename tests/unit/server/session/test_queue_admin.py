@@ -13,6 +13,7 @@ from mqbroker.messaging.turns.undecided import Undecided
 from mqclient.wire import packets as wire
 from tests.support.broker import World
 from tests.support.registrar import SlowRegistrar
+from tests.unit.server.test_robustness import manage
 
 
 class PutOffTests(SynchronousTestCase):
@@ -29,6 +30,36 @@ class PutOffTests(SynchronousTestCase):
         registrar.decide()
         (answer,) = session.take()
         self.assertIsInstance(answer, wire.ExceptionResponse)
+        self.assertEqual(registrar.withdrawn, [question])
+
+    def test_so_does_a_request_of_management(self) -> None:
+        registrar = SlowRegistrar()
+        world = World(registrar=registrar)
+        session, other = world.session(), world.session()
+        other.ok(wire.CreateQueueV2("q", "q"))
+        registrar.slow = True
+        manage(session, "broker", "destroyQueue", "q")
+        (question,) = registrar.open
+        registrar.slow = False
+        other.ok(wire.DeleteQueue("q"))
+        registrar.decide()
+        self.assertEqual(registrar.withdrawn, [question])
+
+    def test_so_does_one_that_waits_for_another_decision_then(self) -> None:
+        """Somebody else has changed the queue meanwhile."""
+        registrar = SlowRegistrar()
+        world = World(registrar=registrar)
+        session, other = world.session(), world.session()
+        other.ok(wire.CreateQueueV2("q", "q"))
+        registrar.slow = True
+        session.send(wire.DeleteQueue("q"))
+        (question,) = registrar.open
+        world.messaging.administration.update_queue(world.queue("q"), max_consumers=5)
+        registrar.decide()
+        self.assertEqual(registrar.withdrawn, [question])
+        registrar.decide()
+        (answer,) = session.take()
+        self.assertIsInstance(answer, wire.NullResponse)
         self.assertEqual(registrar.withdrawn, [question])
 
 

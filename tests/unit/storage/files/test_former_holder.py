@@ -32,6 +32,10 @@ class TakenFolder:
     def token(self) -> str:
         return self._epoch.token
 
+    @property
+    def epoch(self) -> int:
+        return self._epoch.number
+
     def owns(self, node_id: str) -> bool:
         return node_id == self.node_id
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from mqbroker.messaging.ports import QueueRecord, Recovered
 from mqbroker.messaging.turns.turn import Turn
 from mqbroker.process.sqlite import SqliteDatabase
-from mqbroker.storage.disk.claim import OwnFolder
+from mqbroker.storage.disk.claim import Claim, OwnFolder
 from mqbroker.storage.sql.database import Connection, Database, DatabaseAwayError, Row
 from mqbroker.storage.sql.sqlstore import PAUSE, SqlStore
 from tests.support.clock import FakeClock
@@ -122,8 +122,8 @@ class SqlRig:
         self.reading: SimulatedDiskWriter
         self.store: SqlStore
 
-    def make(self) -> SqlStore:
-        """A new process, which has not touched the database yet."""
+    def make(self, claim: Claim | None = None) -> SqlStore:
+        """A new process, which has not touched the database yet.  ``claim``: the right to the data; None = a folder of its own."""
         self.clock = FakeClock()
         self.writer, self.reading = SimulatedDiskWriter(), SimulatedDiskWriter()
         self.store = SqlStore(
@@ -134,7 +134,7 @@ class SqlRig:
             self.reading,
             self.clock,
             self.rng.randbytes,
-            OwnFolder(self.disk, LARGE),
+            claim or OwnFolder(self.disk, LARGE),
             self.failures.append,
             self.broker_id,
             MOVING,

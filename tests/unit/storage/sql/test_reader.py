@@ -37,6 +37,24 @@ class ReaderTests(PagedTestCase, TestCase):
         self.page(1)
         self.assertEqual(len(look.read() or ()), 1)
 
+    def test_a_look_goes_on_when_the_pages_were_consumed_and_begun_anew(self) -> None:
+        """Once a browser that stood at the end of the former pages showed nothing of what came later."""
+        self.page(1)
+        look = self.reader.look()
+        self.assertEqual(len(look.read() or ()), 1)
+        [entry] = self.reader.read() or ()
+        batch = self.rig.store.begin()
+        batch.acknowledge(self.queue_id, entry.message)
+        self.rig.store.commit(batch)
+        self.rig.settle()
+        self.assertEqual(self.heard.ends, 1)
+        self.reader = self.folder.reader(self.queue_id)
+        self.page(2)
+        look = self.reader.look(look)
+        self.assertEqual([body_of(entry.message) for entry in look.read() or ()], self.bodies[1:])
+        self.assertIs(self.reader.look(look), look)
+        self.assertIsNone(look.read())
+
     def test_a_place_without_rows_is_looked_at_once(self) -> None:
         self.page(2)
         look = self.reader.look()

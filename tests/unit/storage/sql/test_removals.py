@@ -85,6 +85,22 @@ class RemovalTests(PagedTestCase, TestCase):
         self.rig.settle()
         self.assertEqual((self.count(), self.count("message"), self.count("removal")), (1, 1, 0))
 
+    def test_what_was_purged_twice_counts_once(self) -> None:
+        """Once a start before the end of both counted the rest of the first purge twice, and did not read a message after them."""
+        self.page(20)
+        self.purge()
+        self.step()
+        self.crash()
+        self.page_later()
+        with mock.patch.object(removals, "PIECE_ROWS", 0):
+            self.assertEqual(self.purge(), 1)
+            self.step()
+        self.page_later()
+        self.assertEqual(self.count("removal"), 2)
+        self.crash()
+        self.assertEqual(self.folder.remaining(self.queue_id), 1)
+        self.assertEqual(self.left(), [self.bodies[-1]])
+
     def page_later(self) -> None:
         """One more message for the pages; only the next transaction happens, with a piece of nothing."""
         with mock.patch.object(removals, "PIECE_ROWS", 0):

@@ -236,11 +236,14 @@ class FilePageReader:
         _take(queue, message)
 
     def passed(self, place: PagePlace) -> bool:
-        page = self._page
-        if page is None or place.page.folder is not self._folder:
+        page: Page = place.page
+        if page.folder is not self._folder:
             return False
-        number = place.page.number
-        return bool(number < page.number or (number == page.number and place.index < self.position))
+        own = self._page
+        if own is not None and (page.number < own.number or (page is own and place.index < self.position)):
+            return True
+        queue = None if self._looks else page.queues.get(self._queue_id)
+        return queue is not None and has_bit(queue.early, place.index)
 
     def unread(self) -> Passage:
         """The messages that can be read and were not; the reader would stand at the end afterwards."""
