@@ -80,6 +80,8 @@ class BrokerLife:
         """Has the last stop told its end?"""
         self._waiting_listeners: tuple[WaitingServer, Listeners] | None = None
         """Server and listeners for other brokers while this one is passive; None when there are none."""
+        self._retired: WaitingServer | None = None
+        """The last such server, after the broker has become active: its peers may still hear an answer."""
         self._listen_timer: Cancellable | None = None
         """Until such listeners are tried again."""
         self._listen_problem = ""
@@ -305,12 +307,18 @@ class BrokerLife:
     def take_nobody(self) -> Deferred[Any]:
         """End what :meth:`take_brokers` has begun; completes when the ports are free."""
         self._listen_no_more()
+        self._send_retired_away()
         if self._waiting_listeners is None:
             return succeed(None)
         server, listeners = self._waiting_listeners
         self._waiting_listeners = None
         server.stop()
         return listeners.close()
+
+    def _send_retired_away(self) -> None:
+        if self._retired is not None:
+            self._retired.stop()
+            self._retired = None
 
     def activate(self) -> None:
         self._listen_no_more()
@@ -325,7 +333,8 @@ class BrokerLife:
             self._active.serve()
             if waiting is not None:
                 self._waiting_listeners = None
-                waiting[0].stop()
+                self._retired = waiting[0]
+                self._retired.retire()
             self._active.join()
             self._parts.activation.serve(self._active.server, store, recovered.settings)
         except Exception as error:
@@ -372,6 +381,7 @@ class BrokerLife:
         left.addBoth(lambda _: self._machine.left() if era is self._era else None)
 
     def write(self) -> None:
+        self._send_retired_away()
         self.active.end()
         written: Deferred[None] = Deferred()
 
@@ -421,6 +431,7 @@ class BrokerLife:
             self._tell_failed(str(error))
 
     def abandon(self) -> None:
+        self._send_retired_away()
         if self._active is not None:
             self._active.end()
             if self._waiting_listeners is None:

@@ -26,7 +26,7 @@ from mqbroker.storage.disk.diskwriter import DiskWriter
 from mqbroker.storage.disk.filesystem import FileSystem
 from mqclient.urls import parse_transport_uri
 from mqclient.wire import packets as wire
-from mqclient.wire.frames import CLUSTER_CHANNEL
+from mqclient.wire.frames import CLUSTER_CHANNEL, SESSION_CHANNEL
 from tests.support.broker import Peer
 from tests.support.clock import FakeClock
 from tests.support.disk import SimulatedDisk
@@ -399,6 +399,22 @@ class VotingTests(LifeCase):
         self.assertIs(listeners.server, life.active.server)
         self.stopped(life)
         self.assertFalse(listeners.is_open)
+
+    def test_a_client_that_has_connected_before_hears_afterwards_that_it_is_to_connect_anew(self) -> None:
+        life = self.passive()
+        peer = Peer(self.listeners[0])  # type: ignore[arg-type]
+        self.voter.grant()
+        peer.send(wire.CheckForFailover("node"), SESSION_CHANNEL)
+        self.assertEqual(peer.take(SESSION_CHANNEL), [wire.CheckForFailoverReply(False)])
+        self.stopped(life)
+        self.assertTrue(peer.transport.closed)
+
+    def test_an_activation_that_fails_late_keeps_no_client_that_has_connected_before(self) -> None:
+        life = self.passive()
+        peer = Peer(self.listeners[0])  # type: ignore[arg-type]
+        self.patch(self.voter, "serve", lambda *arguments: self.fail("broken"))
+        self.assert_closed(life)
+        self.assertTrue(peer.transport.closed)
 
     def assert_closed(self, life: BrokerLife) -> None:
         self.voter.grant()

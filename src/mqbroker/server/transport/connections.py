@@ -139,7 +139,11 @@ class Connections:
             self._checker.cancel()
             self._checker = None
         self._unheard.stop()
-        for connection in [each for each in self.by_id.values() if each.link is None]:
+        self.send_away(notice, lambda connection: connection.link is None)
+
+    def send_away(self, notice: DisconnectV3, whom: Callable[[ServerConnection], bool]) -> None:
+        """Disconnect these peers with ``notice``."""
+        for connection in [each for each in self.by_id.values() if whom(each)]:
             try:
                 self._owner.turn.run(connection.disconnect, notice)
             except Exception:

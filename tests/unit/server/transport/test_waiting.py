@@ -124,3 +124,30 @@ class WaitingServerTests(SynchronousTestCase):
         self.assertEqual(peer.take(PING_CHANNEL), [wire.DisconnectV3("node", wire.REASON_SCALE_DOWN, None)])
         self.assertTrue(peer.transport.closed)
         self.assertEqual(self.clock.pending, 0)
+
+    def test_a_question_that_came_while_the_journal_was_read_is_answered(self) -> None:
+        client, late, member = self.peer(), self.peer(), self.member()
+        self.server.retire()
+        self.assertEqual(member.take(PING_CHANNEL), [wire.DisconnectV3("node", wire.REASON_SCALE_DOWN, None)])
+        self.assertTrue(member.transport.closed)
+        client.send(wire.CheckForFailover("node"), SESSION_CHANNEL)
+        self.assertEqual(client.take(SESSION_CHANNEL), [wire.CheckForFailoverReply(False)])
+        self.clock.advance(0.4)
+        late.send(wire.CheckForFailover("node"), SESSION_CHANNEL)
+        self.assertEqual(late.take(SESSION_CHANNEL), [wire.CheckForFailoverReply(False)])
+        self.clock.advance(0.1)
+        self.assertEqual((client.transport.closed, late.transport.closed, self.clock.pending), (True, True, 0))
+
+    def test_a_broker_that_asks_late_is_to_ask_the_active_broker(self) -> None:
+        peer = self.peer()
+        self.server.retire()
+        peer.send(wire.ClusterConnect("cu", "cp"), CLUSTER_CHANNEL)
+        self.clock.advance(0)
+        self.assertEqual((peer.read(), peer.transport.aborted), ([], True))
+
+    def test_the_end_of_the_broker_waits_for_no_client_that_may_ask(self) -> None:
+        peer = self.peer()
+        self.server.retire()
+        self.server.stop()
+        self.server.stop()
+        self.assertEqual((peer.transport.closed, self.clock.pending), (True, 0))
