@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -62,7 +63,7 @@ class Listeners:
         if not speaks_core(uri):
             log.warn("acceptor {name} is not opened: its protocols do not include CORE, the only one this broker speaks", name=uri.name)
             return
-        acceptor = Acceptor(self._server, uri, self._reactor, self._read_file, _set_socket_buffers, self._sockets)
+        acceptor = Acceptor(self._server, uri, self._reactor, self._read_file, _set_socket_buffers, self._sockets, _refuse_now)
         domain = acceptor.security_domain
         if domain is not None and domain not in self._domains:
             known = nearest_name(domain, self._domains) or ", ".join(self._domains) or "none"
@@ -97,6 +98,16 @@ class Listeners:
             self._in_process.pop()()
         acceptors, self.acceptors = self.acceptors, []
         return gatherResults([acceptor.stop() for acceptor in acceptors], consumeErrors=True)
+
+
+def _refuse_now(port: Any) -> None:
+    """Let the system refuse clients of ``port`` at once, where it can: Twisted closes the socket in the next turn of the loop.
+
+    A Java client that is sent away in this turn connects again at once.  The system would take that connection, and end it with the socket:
+    the client, which asks first whether it may go on here, would wait for the answer for its call-timeout.
+    """
+    with suppress(OSError):
+        port.socket.shutdown(socket.SHUT_RDWR)
 
 
 def _set_socket_buffers(transport: Any, send: int, receive: int) -> None:

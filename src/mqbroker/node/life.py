@@ -312,8 +312,9 @@ class BrokerLife:
             return succeed(None)
         server, listeners = self._waiting_listeners
         self._waiting_listeners = None
+        closed = listeners.close()
         server.stop()
-        return listeners.close()
+        return closed
 
     def _send_retired_away(self) -> None:
         if self._retired is not None:
@@ -431,11 +432,11 @@ class BrokerLife:
             self._tell_failed(str(error))
 
     def abandon(self) -> None:
-        self._send_retired_away()
         if self._active is not None:
-            self._active.end()
             if self._waiting_listeners is None:
                 self._closing.append(self._active.listeners.close())
+            self._active.end()
+        self._send_retired_away()
         self._store.abort()
         self._parts.activation.cease()
         self._end_writers()

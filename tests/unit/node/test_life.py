@@ -108,6 +108,13 @@ class LifeCase(SynchronousTestCase):
         self.assertTrue(done.called)
         self.assertEqual(life.state, "stopped")
 
+    def sent_away_at_close(self, listeners: KnownListeners, peer: Peer) -> list[bool]:
+        """Whether ``peer`` is disconnected, noted whenever the ports are to be closed."""
+        found: list[bool] = []
+        close = listeners.close
+        self.patch(listeners, "close", lambda: (found.append(peer.transport.closed), close())[1])
+        return found
+
     def files(self) -> list[str]:
         return sorted(self.disk.files())
 
@@ -308,6 +315,21 @@ class EndTests(LifeCase):
         self.assertEqual((life.state, activation.granted, len(self.failures)), ("failed", None, 1))
         self.stopped(life)
 
+    def test_the_ports_are_closed_before_clients_are_sent_away(self) -> None:
+        """Who connects again at once would be taken by a port that is about to close."""
+        for end in (self.stopped, self.fenced):
+            life = self.life()
+            life.start()
+            listeners = self.listeners[-1]
+            peer = Peer(listeners)  # type: ignore[arg-type]
+            sent_away = self.sent_away_at_close(listeners, peer)
+            end(life)
+            self.assertEqual((sent_away[0], peer.transport.closed), (False, True))
+
+    def fenced(self, life: BrokerLife) -> None:
+        life.active.store.fence("epoch 2 has begun")
+        self.settle()
+
     def fail_disk(self, life: BrokerLife) -> None:
         self.disk.fail("write", OSError(5, "Input/output error"))
         batch = life.active.store.begin()
@@ -408,6 +430,13 @@ class VotingTests(LifeCase):
         self.assertEqual(peer.take(SESSION_CHANNEL), [wire.CheckForFailoverReply(False)])
         self.stopped(life)
         self.assertTrue(peer.transport.closed)
+
+    def test_its_ports_are_closed_before_clients_are_sent_away(self) -> None:
+        life = self.passive()
+        peer = Peer(self.listeners[0])  # type: ignore[arg-type]
+        sent_away = self.sent_away_at_close(self.listeners[0], peer)
+        self.stopped(life)
+        self.assertEqual((sent_away, peer.transport.closed), ([False], True))
 
     def test_an_activation_that_fails_late_keeps_no_client_that_has_connected_before(self) -> None:
         life = self.passive()

@@ -236,7 +236,8 @@ class Acceptor:
     """One ``acceptor`` of broker.xml: listens on each of its hosts.
 
     ``read_file`` reads key stores, ``reactor`` listens, ``set_socket_buffers`` takes a transport and the sizes of its send and receive
-    buffers in bytes (-1 = the system's default), ``sockets`` counts the sockets of all acceptors.
+    buffers in bytes (-1 = the system's default), ``sockets`` counts the sockets of all acceptors, ``refuse_now`` lets the system refuse
+    clients of a port whose socket is closed only in the next turn of the loop.
     """
 
     def __init__(
@@ -247,6 +248,7 @@ class Acceptor:
         read_file: Callable[[str], bytes],
         set_socket_buffers: Callable[[Any, int, int], object] = lambda transport, send, receive: None,
         sockets: Sockets | None = None,
+        refuse_now: Callable[[Any], object] = lambda port: None,
     ) -> None:
         self.server = server
         self.uri = uri
@@ -268,6 +270,7 @@ class Acceptor:
         self._limit = int(uri.parameters.get("connectionsAllowed", "-1"))
         self._open = 0
         self._sockets = sockets or Sockets()
+        self._refuse_now = refuse_now
         self._ports: list[IListeningPort] = []
         self._last_refusal = -REFUSALS_LOGGED_SECONDS
 
@@ -325,8 +328,10 @@ class Acceptor:
             )
 
     def stop(self) -> Deferred[list[None]]:
-        """Close the ports; open connections stay."""
+        """Close the ports: nobody can connect from now on.  Open connections stay."""
         ports, self._ports = self._ports, []
+        for port in ports:
+            self._refuse_now(port)
         return gatherResults([maybeDeferred(stop) for stop in (cast("Callable[[], Deferred[None]]", port.stopListening) for port in ports)])
 
     def set_buffers(self, transport: Any) -> None:
