@@ -7,7 +7,7 @@ import random
 from functools import partial
 from typing import Any
 
-from mqbroker.storage.shared.brokers import State
+from mqbroker.storage.shared.brokers import BEING_TAKEN, State
 from mqclient.wire.primitives import TransportConfiguration
 from tests.simulation import once
 from tests.simulation.cluster.actors import Place
@@ -98,6 +98,14 @@ class EnhancedSimulation(HomesAtDatabase):
 
     def _make_copies(self) -> Copies:
         return MemberCopies(self.world, self.ledger, self.nodes)
+
+    def _heal_nodes(self) -> None:
+        """A member that died in the middle of taking another one over comes back: that one cannot start before (``docs/imq.md``)."""
+        super()._heal_nodes()
+        takers = {taker for taker, state in self.server.ask("SELECT taker, state FROM {broker} ORDER BY broker") if state in BEING_TAKEN}
+        for node in self.nodes:
+            if node.away and node.name in takers:
+                node.come_back()
 
     def _differences(self) -> list[str]:
         """Beside what home brokers agree on: has each member its row and its data, and are those of the others with one of them?"""
