@@ -215,9 +215,7 @@ class MessagingCore:
         cache = self._caches.get(name)
         if cache is None:
             owner = _owner(name)
-            size = self.settings.lookup(owner).id_cache_size
-            if size is None:
-                size = self.options.id_cache_size
+            size = self._id_cache_size(owner)
             if size <= 0:
                 return None
             if owner not in self.addresses:
@@ -227,6 +225,16 @@ class MessagingCore:
             bridged, persistent = name.startswith(BRIDGE_CACHE), self.options.persist_id_cache
             cache = self._caches[name] = DuplicateIdCache(name, size, self.store, persistent, by_sender=bridged)
         return cache
+
+    def _id_cache_size(self, address: str) -> int:
+        size = self.settings.lookup(address).id_cache_size
+        return self.options.id_cache_size if size is None else size
+
+    def keep_duplicate_ids(self, address: str) -> None:
+        """There is an address of this name now: ids that were sent to the name before do not keep its caches small."""
+        for name in [each for each in self._stray_caches if _owner(each) == address]:
+            del self._stray_caches[name]
+            self._caches[name].size = self._id_cache_size(address)
 
     def _forget_strays(self, allowed: int) -> None:
         """Keep only so many caches of names that are no address; one that has become an address meanwhile stays."""

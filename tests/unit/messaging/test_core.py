@@ -7,6 +7,8 @@ from typing import Any
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.messaging.core import STRAY_CACHES_MAX, STRAY_IDS_MAX
+from mqclient.wire.message import KEY_DUPLICATE_ID
+from mqclient.wire.properties import STRING
 from tests.unit.messaging.support import Bench
 
 UUID = "01234567-89ab-4cde-8f01-23456789abcd"
@@ -75,6 +77,18 @@ class DuplicateIdCacheTests(SynchronousTestCase):
         for number in range(1, STRAY_CACHES_MAX + 2):
             self.cache(bench, f"stray.{number}")
         self.assertIs(bench.core.known_duplicate_ids("stray.0"), first)
+
+    def test_a_name_that_has_become_an_address_keeps_as_many_ids_as_its_settings_say(self) -> None:
+        bench = Bench(id_cache_size=2 * STRAY_IDS_MAX)
+        for name in ("a", "BRIDGE.a", "a::q", "b"):
+            self.cache(bench, name)
+        bench.queue("q", "a")
+        sizes = [self.cache(bench, name).size for name in ("a", "BRIDGE.a", "a::q", "b")]
+        self.assertEqual(sizes, [2 * STRAY_IDS_MAX] * 3 + [STRAY_IDS_MAX])
+        for number in range(STRAY_IDS_MAX + 1):
+            bench.send(b"%d" % number, "a", properties={KEY_DUPLICATE_ID: (STRING, str(number))})
+        bench.send(b"again", "a", properties={KEY_DUPLICATE_ID: (STRING, "0")})
+        self.assertEqual(bench.core.queues["q"].message_count, STRAY_IDS_MAX + 1)
 
     def test_what_is_forgotten_is_forgotten_in_the_store_too(self) -> None:
         bench = Bench()

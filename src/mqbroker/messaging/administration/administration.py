@@ -76,6 +76,7 @@ class Administration:
             address.memory.apply(settings)
         address.unbound_since_ms = core.clock.wall_ms()
         core.addresses[name] = address
+        core.keep_duplicate_ids(name)
         core.routing.changed()
         if durable and not temporary and not internal:
             self._commit(lambda batch: batch.put_address(address.record()))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import chain, takewhile
 
 from mqbroker.messaging.administration.selection import scheduled, waiting
 from mqbroker.messaging.core import MessagingCore, is_stored
@@ -26,17 +27,23 @@ class Removal:
         """Remove every message that waits or is scheduled.  Returns how many."""
         return run_to_end(self.purge_steps(queue))
 
-    def purge_steps(self, queue: Queue) -> Steps[int]:
-        """As :meth:`purge`, in steps."""
-        count = yield from self.discard_each(waiting(queue))
-        count += yield from self.discard_each(scheduled(queue))
-        if queue.pages is not None and not queue.deleted:
+    def purge_steps(self, queue: Queue, *, unless_consumed: bool = False) -> Steps[int]:
+        """As :meth:`purge`, in steps.  With ``unless_consumed`` they end as soon as the queue has a consumer."""
+
+        def goes_on(reference: object = None) -> bool:
+            return not (unless_consumed and queue.consumer_count)
+
+        count = yield from self.discard_each(takewhile(goes_on, chain(waiting(queue), scheduled(queue))))
+        if queue.pages is not None and not queue.deleted and goes_on():
             count += queue.pages.purge()
         return count
 
     def purge_soon(self, queue: Queue) -> None:
-        """As :meth:`purge`, but no caller waits for the steps."""
-        self._core.steps.start(self.purge_steps(queue), self._done)
+        """As :meth:`purge`, for a queue that has lost its last consumer; no caller waits for the steps.
+
+        Other work may come first: what is there when another consumer has come stays, as messages come with a consumer.
+        """
+        self._core.steps.start(self.purge_steps(queue, unless_consumed=True), self._done)
 
     def discard_each(self, references: Iterable[Reference | None]) -> Steps[int]:
         """Discard the given references one by one; None stands for a reference that was only looked at.  Returns the number of discarded

@@ -176,7 +176,7 @@ class Transaction:
         """Ids ascend in pages, and on queues where that matters, in the order in which messages become visible: that is now."""
         for message, references in self.sends:
             account = message.account
-            if (account is not None and account.paging is not None) or any(each.queue.numbers_ascend for each in references):
+            if (account is not None and account.name in core.paging.addresses) or any(each.queue.numbers_ascend for each in references):
                 message.renumber(core.store.next_id())
 
     @staticmethod

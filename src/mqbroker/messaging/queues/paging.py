@@ -122,7 +122,8 @@ class Paging:
 
     def wanted(self, memory: AddressMemory) -> bool:
         """Does the next message of this address go to a page?"""
-        return memory.paging is not None or memory.must_page
+        # By its name, too: it may have been deleted and made anew since the message got its account.
+        return memory.paging is not None or memory.must_page or memory.name in self.addresses
 
     def takes_all(self, memory: AddressMemory) -> bool:
         """Do all messages go to a page while the address pages or is full, without a question asked for each?"""
@@ -154,7 +155,7 @@ class Paging:
         pager = self.core.store.pager
         if memory is None or pager is None or not self.wanted(memory):
             return False
-        paging = self.addresses.get(memory.name) or self._start(memory, pager.folder(memory.name))
+        paging: AddressPaging | None = None
         queue_ids: list[int] = []
         durable_ids: list[int] = []
         for reference in references:
@@ -162,11 +163,13 @@ class Paging:
             if queue.deleted:
                 queue.arriving -= 1
                 continue
+            if paging is None:
+                paging = self.addresses.get(memory.name) or self._start(memory.name, pager.folder(memory.name))
             paging.join(queue)
             queue_ids.append(queue.queue_id)
             if message.durable and queue.definition.durable:
                 durable_ids.append(queue.queue_id)
-        if queue_ids:
+        if paging is not None:
             batch.add_paged(paging.folder, message, queue_ids, durable_ids, memory.settings.page_size_bytes)
             if message.large is not None:
                 message.large.hold()
@@ -207,7 +210,9 @@ class Paging:
             paging.memory.paging = None
             self.core.report("AMQ224108", f"address {name} has stopped paging: all its pages are consumed")
 
-    def _start(self, memory: AddressMemory, folder: PageFolder) -> AddressPaging:
+    def _start(self, name: str, folder: PageFolder) -> AddressPaging:
+        # Not that of the message: the address may have been deleted and made anew while the message was in a transaction.
+        memory = self.core.account_of(name)
         self.core.report(
             "AMQ222038",
             f"address {memory.name} starts paging: it holds {memory.size} bytes in {memory.messages} messages, "

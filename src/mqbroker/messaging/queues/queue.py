@@ -339,7 +339,8 @@ class Queue:
         self.turn.mark_queue(self)
 
     def _due(self, due: list[Reference]) -> None:
-        for reference in reversed(due):
+        # With readers each goes to the end, with another id.
+        for reference in due if self.has_readers else reversed(due):
             reference.scheduled = 0
             self.references.prepend(reference)
         self.turn.mark_queue(self)

@@ -35,6 +35,9 @@ class PagingOwner(Protocol):
     steps: StepwiseWork
     global_memory: GlobalMemory
 
+    def account_of(self, name: str) -> AddressMemory:
+        """The account of an address."""
+
     def hold(self, reference: Reference, account: AddressMemory) -> None:
         """A reference came into memory."""
 

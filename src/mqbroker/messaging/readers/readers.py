@@ -61,6 +61,8 @@ class ReaderLog(QueueLog):
     def __init__(self, core: MessagingCore, queue: Queue, places: KeptPlaces) -> None:
         super().__init__(core, queue, places)
         self.readers: dict[str, Reader] = {}
+        self.measured = 0
+        """Ranges that are being measured; the log stays until then."""
         self.removing = False
 
     @property
@@ -294,6 +296,7 @@ class Readers:
         if name is not None:
             self.find(queue, name, epoch)
         log = self._log(queue)
+        log.measured += 1
 
         def stable() -> None:
             if not log.readers:
@@ -303,6 +306,8 @@ class Readers:
             self._core.steps.start(measure(log, after, reached, limits), measured)
 
         def measured(found: Range, failure: Exception | None) -> None:
+            log.measured -= 1
+            log.used = self._core.clock.monotonic()
             if failure is not None:
                 self._fail(failure, failed)
                 return
@@ -466,7 +471,7 @@ class Readers:
         self._timer = None
         oldest = self._core.clock.monotonic() - LOG_IDLE_SECONDS
         for queue, log in list(self._idle.items()):
-            if log.used <= oldest:
+            if log.used <= oldest and not log.measured:
                 del self._idle[queue], self._logs[queue]
                 queue.log = None
                 log.close()

@@ -6,9 +6,8 @@ import json
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from mqbroker.messaging.ports import Store
 from mqbroker.messaging.queues.queue import Queue
-from mqbroker.messaging.routing.duplicates import DuplicateIdCache, remembered
+from mqbroker.messaging.routing.duplicates import remembered
 from mqbroker.messaging.turns.steps import Steps
 from mqbroker.server.management import definitions, queue_requests, views
 from mqbroker.server.management.address_control import roles_as_json
@@ -25,6 +24,7 @@ from mqbroker.server.transport.naming import check_length
 from mqclient.errors import AddressDoesNotExistError, QueueDoesNotExistError
 
 if TYPE_CHECKING:
+    from mqbroker.messaging.core import MessagingCore
     from mqbroker.server.security.users import UserAdministration
     from mqbroker.server.server import Server
     from mqbroker.server.transport.acceptor import Acceptor
@@ -118,8 +118,8 @@ class BrokerControl(BrokerConnections):
         check_length(name)
         if not isinstance(ids, list):
             raise ManagementError("the duplicate ids are not a list")
-        cache = self.server.messaging.core.duplicate_ids(name)
-        return None if cache is None else _remember(self.server.store, cache, [_duplicate_id(value) for value in ids])
+        core = self.server.messaging.core
+        return None if core.duplicate_ids(name) is None else _remember(core, name, [_duplicate_id(value) for value in ids])
 
     def scale_down(self, connector: Any) -> None:
         """Stop this broker after its messages have moved to the broker at ``connector``, or, without one, to a broker that it finds."""
@@ -201,13 +201,16 @@ def _duplicate_id(value: Any) -> bytes:
         raise ManagementError(f"{value!r:.100} is not a duplicate id: expected a text or a list of bytes") from error
 
 
-def _remember(store: Store, cache: DuplicateIdCache, ids: list[bytes]) -> Steps[None]:
+def _remember(core: MessagingCore, name: str, ids: list[bytes]) -> Steps[None]:
     for start in range(0, len(ids), DUPLICATE_IDS_AT_ONCE):
+        cache = core.duplicate_ids(name)  # another one than before, where the address was deleted and made anew
+        if cache is None:
+            return
         some = ids[start : start + DUPLICATE_IDS_AT_ONCE]
-        batch = store.begin()
+        batch = core.store.begin()
         for duplicate_id in some:
             cache.add(duplicate_id, batch)
-        store.commit(batch)
+        core.store.commit(batch)
         yield len(some)
 
 

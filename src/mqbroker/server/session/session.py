@@ -107,7 +107,9 @@ class ServerSession(SessionState):
 
     def handle_some(self, packet_type: int, frames: list[bytes], index: int) -> int:
         """Handle the frame at ``index``, and following frames of the same run.  Returns the index of the next frame."""
-        if packet_type == _SEND:
+        if self.undecided is not None:
+            following = index  # a request that has waited comes again: its wait has to be ended
+        elif packet_type == _SEND:
             following = self.sends.runs.take(frames, index)
         elif packet_type == _ACKNOWLEDGE:
             following = self.acknowledgements.take(frames, index)

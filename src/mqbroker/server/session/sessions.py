@@ -90,7 +90,10 @@ class Sessions:
             check_length(name)
 
     def _free_name(self, connection: ServerConnection, request: CreateSession, subject: Subject) -> None:
-        """A client whose connection has failed may ask again before this broker has noticed it: the session of its first try ends."""
+        """A client whose connection has failed may ask again before this broker has noticed it: the session of its first try ends.
+
+        Its temporary queues stay: it goes on with them, and they must not end with its former connection.
+        """
         older = self.by_name.get(request.name)
         if older is None:
             return
@@ -98,6 +101,7 @@ class Sessions:
             raise SessionCreationRejectedError("a session of this name exists already")
         older.end(failed=True)
         older.connection.sessions.pop(older.channel, None)
+        connection.adopt_resources(older.connection)
 
     def _open(self, connection: ServerConnection, request: CreateSession, subject: Subject) -> None:
         server = self._server
@@ -126,6 +130,7 @@ class Sessions:
             connection.send(ReattachSessionResponse(-1, False), SESSION_CHANNEL)
             return
         if not session.reattachable:
+            connection.adopt_resources(session.connection)
             session.refuse_reattachment()
             connection.send(ReattachSessionResponse(-1, False), SESSION_CHANNEL)
             return

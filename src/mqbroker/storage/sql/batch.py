@@ -55,11 +55,14 @@ _DROP_BRANCH_BODIES = table(
 
 
 class Kept:
-    """The ``store_state`` of a message in memory that the database has: its place, and whether one queue alone has it."""
+    """The ``store_state`` of a message in memory that the database has: its place, and the queue that alone has it there, None = several.
+
+    A queue that has become durable since may acknowledge a message, too, that the database has for another queue alone.
+    """
 
     __slots__ = ("place", "single")
 
-    def __init__(self, place: int, single: bool) -> None:
+    def __init__(self, place: int, single: int | None) -> None:
         self.place = place
         self.single = single
 
@@ -70,7 +73,7 @@ class KeptElsewhere(Kept):
     __slots__ = ("origin",)
 
     def __init__(self, place: int, origin: Origin) -> None:
-        super().__init__(place, False)
+        super().__init__(place, None)
         self.origin = origin
 
 
@@ -153,7 +156,7 @@ class SqlBatch(StoreBatch):
             self.held.append(message)
             self.work.store_bodies.append(self._bodies.storing(body, self._session))
         if not paged:
-            self.effects.append(lambda: _keep(message, Kept(place, len(queue_ids) == 1)))
+            self.effects.append(lambda: _keep(message, Kept(place, queue_ids[0] if len(queue_ids) == 1 else None)))
         due = scheduled_time_of(message)
         if due:
             for queue_id in queue_ids:
@@ -163,7 +166,7 @@ class SqlBatch(StoreBatch):
         state = message.store_state
         session, queue, place = self._row(queue_id, message)
         self.work.add(work.REMOVE_REFERENCE, (session, queue, place))
-        alone = isinstance(state, Kept) and state.single
+        alone = isinstance(state, Kept) and state.single == queue_id
         self.work.add(work.REMOVE_MESSAGE if alone else work.REMOVE_UNREFERENCED, (session, place))
         if message.large is not None:
             self.settled.append(message.large)

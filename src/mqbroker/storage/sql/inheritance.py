@@ -127,5 +127,5 @@ def _entry(
         return None
     if body is not None:
         body.hold()
-    message.store_state = Kept(place, False) if origin is None else KeptElsewhere(place, origin)
+    message.store_state = Kept(place, None) if origin is None else KeptElsewhere(place, origin)
     return message, []

@@ -340,6 +340,20 @@ class InheritanceTests(TestCase):
         self.bench.crash()
         self.assertEqual(self.bench.consume("mixed").bodies, [b"1"])
 
+    def test_what_was_in_a_queue_that_was_not_durable(self) -> None:
+        """A message that another queue has, too, is stored for that one alone."""
+        self.other.queue("mixed", "both", routing_type=0)
+        self.bench.queue("mixed", "both", routing_type=0, durable=False)
+        self.bench.queue("kept", "both", routing_type=0)
+        self.bench.send(b"0", "both", routing_type=0)
+        self.bench.settle()
+        self.take_over()
+        consumer = self.bench.consume("mixed")
+        self.assertEqual(consumer.bodies, [b"0"])
+        self.bench.acknowledge(consumer)
+        self.bench.crash()
+        self.assertEqual(self.bench.consume("kept").bodies, [b"0"])
+
     def test_a_queue_on_another_address_gets_the_messages_of_its_name(self) -> None:
         self.other.queue("same", "theirs")
         self.bench.queue("same", "ours")

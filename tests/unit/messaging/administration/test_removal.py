@@ -40,3 +40,28 @@ class RemovalTests(QueueCase):
         self.assertEqual(self.queue.message_count, COUNT - STEP)
         self.world.clock.advance(0.001)
         self.assertEqual(self.queue.message_count, 0)
+
+    def test_a_consumer_that_comes_before_the_purge_has_begun(self) -> None:
+        self.world.messaging.administration.update_queue(self.queue, purge_on_no_consumers=True)
+        consumer = self.world.session()
+        consumer.consume(credits=0)
+        self.ask("countMessages", "n < 0", resource="queue.q")
+        consumer.peer.lose()
+        another = self.world.session()
+        another.consume(credits=0)
+        another.publish(b"new")
+        self.world.clock.advance(0.001)
+        self.assertEqual(self.queue.message_count, COUNT + 1)
+        another.peer.lose()
+        self.world.clock.advance(0.001)
+        self.assertEqual(self.queue.message_count, 0)
+
+    def test_a_consumer_that_comes_during_the_purge(self) -> None:
+        self.world.messaging.administration.update_queue(self.queue, purge_on_no_consumers=True)
+        consumer = self.world.session()
+        consumer.consume(credits=0)
+        consumer.peer.lose()
+        another = self.world.session()
+        another.consume(credits=0)
+        self.world.clock.advance(0.001)
+        self.assertEqual(self.queue.message_count, COUNT - STEP)

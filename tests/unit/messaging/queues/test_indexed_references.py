@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 from unittest import TestCase, mock
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mqbroker.messaging.core import MessagingCore
+from mqbroker.messaging.message.not_yet import NotYet
 from mqbroker.messaging.queues import indexed_references
 from mqbroker.messaging.queues.indexed_references import IndexedReferences
 from mqbroker.messaging.queues.references import Reference, ReferenceList
 from mqbroker.messaging.readers import reading
+from mqbroker.messaging.readers.ranges import Range
+from mqbroker.messaging.readers.readers import LOG_IDLE_SECONDS
 from mqbroker.messaging.turns import steps
 from tests.unit.messaging.paging_support import numbered
 from tests.unit.messaging.queues.test_references import _reference
@@ -119,6 +124,34 @@ class TurnTests(TestCase):
         broker.settle()
         self.assertEqual(broker.bodies(0, last), numbered(200))
 
+    def range_that_takes_long(self, indexed: bool) -> None:
+        """Other work in steps comes first, for longer than an idle queue stays indexed."""
+        broker = self.deep()
+        core = broker.messaging.core
+        if indexed:
+            broker.reserve(None, 0)
+        there: list[Callable[[], object]] = []
+        core.steps.start(_waiting(core, NotYet(there.append)), lambda result, failure: None)
+        found: list[Range] = []
+        broker.messaging.readers.reserve(broker.q, None, 0, 0, -1, (-1, -1, 1), lambda told, ticket: found.append(told), self.fail)
+        for _ in range(2):
+            broker.advance(LOG_IDLE_SECONDS + 1)
+        broker.q.take(reference := next(iter(broker.q.references)))
+        broker.messaging.settlement.acknowledge((reference,))
+        (go_on,) = there
+        go_on()
+        broker.settle()
+        self.assertEqual([each.messages for each in found], [199])
+        for _ in range(2):
+            broker.advance(LOG_IDLE_SECONDS + 1)
+        self.assertIsNone(broker.q.log)
+
+    def test_who_asks_for_a_range_without_a_reader_gets_all_of_it_however_long_that_takes(self) -> None:
+        self.range_that_takes_long(indexed=False)
+
+    def test_so_does_who_asks_for_one_of_a_queue_that_is_indexed_already(self) -> None:
+        self.range_that_takes_long(indexed=True)
+
     def test_a_survey_and_a_settlement_wait(self) -> None:
         broker = self.deep()
         reader = broker.open()
@@ -131,3 +164,9 @@ class TurnTests(TestCase):
         broker.settle()
         self.assertEqual((len(done), broker.q.message_count), (1, 150))
         self.assertEqual(broker.reserve(None, 0).messages, 150)
+
+
+def _waiting(core: MessagingCore, pending: NotYet) -> steps.Steps[None]:
+    """Work that waits for a page."""
+    core.steps.wait_for(pending)
+    yield 0

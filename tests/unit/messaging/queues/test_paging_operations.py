@@ -501,3 +501,37 @@ class BranchTests(TestCase):
                 queue = broker.core.queues["q"]
                 self.assertEqual(Taker(broker, queue).drain(), numbered(100))
                 self.assertEqual(broker.rig.failures, [])
+
+    def made_anew(self, address: str, *queues: tuple[str, str]) -> PagingBroker:
+        """A commit sends more than the address keeps in memory, which was deleted and made anew since the messages were sent."""
+        broker = PagingBroker({"#": {"max_size_messages": 3, "page_size_bytes": 4096}})
+        transaction = Transaction()
+        for name, bound_to in queues:
+            broker.make_queue(name, bound_to)
+        for body in numbered(4):
+            broker.send(body, address, transaction)
+        broker.messaging.administration.delete_address(address, force=True)
+        broker.make_queue(address)
+        broker.messaging.settlement.commit(transaction, broker.context)
+        broker.settle()
+        return broker
+
+    def test_messages_of_an_address_that_was_made_anew_make_no_pages_that_it_does_not_know(self) -> None:
+        broker = self.made_anew("q", ("q", "q"))
+        queue = broker.core.queues["q"]
+        self.assertEqual((broker.core.paging.addresses, queue.message_count), ({}, 0))
+        for body in numbered(5):
+            broker.send(body)
+        self.assertEqual((queue.references.count, queue.paged), (3, 2))
+        broker.messaging.removal.discard(list(queue.references))
+        broker.send(b"last")
+        self.assertEqual(Taker(broker, queue).drain(), [*numbered(5)[3:], b"last"])
+
+    def test_it_pages_then_where_another_queue_gets_them(self) -> None:
+        broker = self.made_anew("a.b", ("a.b", "a.b"), ("all", "a.#"))
+        memory = broker.core.addresses["a.b"].memory
+        self.assertIs(memory.paging, broker.core.paging.addresses["a.b"])
+        broker.send(b"last", "a.b")
+        self.assertEqual(Taker(broker, broker.core.queues["all"]).drain(), [*numbered(4), b"last"])
+        self.assertEqual(Taker(broker, broker.core.queues["a.b"]).drain(), [b"last"])
+        self.assertIsNone(memory.paging)

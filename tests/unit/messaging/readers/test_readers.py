@@ -167,6 +167,14 @@ class StableTests(ReaderCase):
         queue = self.world.queue("q")
         self.assertEqual((queue.message_count, queue.messages_added, queue.durable_message_count), (2, 2, 2))
 
+    def test_scheduled_messages_that_are_due_together_keep_their_order(self) -> None:
+        self.client.open()
+        due = self.world.clock.wall_ms() + 1000
+        self.publish(*(b"%d" % number for number in range(3)), properties={KEY_SCHEDULED_DELIVERY: (LONG, due)})
+        self.world.clock.advance(2)
+        found = self.client.reserve(0)
+        self.assertEqual(self.client.bodies(0, found.until), [b"0", b"1", b"2"])
+
     def test_a_large_message_lies_where_its_last_piece_came(self) -> None:
         self.client.open()
         self.session.begin_large()

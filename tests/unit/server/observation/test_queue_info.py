@@ -309,6 +309,18 @@ class DuplicateIdTests(InfoTestCase):
         self.world.clock.advance(0.1)
         self.assertEqual(len(cache), 12_000)
 
+    def test_an_address_that_is_made_anew_meanwhile_knows_the_rest(self) -> None:
+        session = self.world.peer().open()
+        session.create_queue("q")
+        self.request("updateDuplicateIdCache", "q", [f"{number}" for number in range(12_000)])
+        session.ok(wire.DeleteQueue("q"))
+        session.create_queue("q")
+        session.publish(properties={"_AMQ_DUPL_ID": (STRING, "new")})
+        self.world.clock.advance(0.1)
+        cache = self.world.messaging.core.known_duplicate_ids("q")
+        assert cache is not None
+        self.assertIn(b"11999", cache)
+
     def test_what_cannot_be_read_is_refused(self) -> None:
         invoke = self.world.registry.invoke
         for ids in ("x", [None], [["x"]], [{}, 5]):

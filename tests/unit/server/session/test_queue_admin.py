@@ -11,7 +11,9 @@ from mqbroker.messaging.administration.registrar import LocalRegistrar
 from mqbroker.messaging.queues.definitions import QueueDefinition
 from mqbroker.messaging.turns.undecided import Undecided
 from mqclient.wire import packets as wire
-from tests.support.broker import World
+from mqclient.wire.frames import SESSION_CHANNEL
+from mqclient.wire.message import decode_message, encode_message
+from tests.support.broker import Peer, World
 from tests.support.registrar import SlowRegistrar
 from tests.unit.server.test_robustness import manage
 
@@ -30,6 +32,20 @@ class PutOffTests(SynchronousTestCase):
         registrar.decide()
         (answer,) = session.take()
         self.assertIsInstance(answer, wire.ExceptionResponse)
+        self.assertEqual(registrar.withdrawn, [question])
+
+    def test_so_does_a_message_that_is_sent_in_a_run_then(self) -> None:
+        """Somebody else has made its queue meanwhile."""
+        registrar = SlowRegistrar()
+        world = World(registrar=registrar)
+        session, other = world.session(), world.session()
+        registrar.slow = True
+        session.send(wire.SessionSend(encode_message(session.message(b"x", "q")), False, 0))
+        (question,) = registrar.open
+        registrar.slow = False
+        other.ok(wire.CreateQueueV2("q", "q", routing_type=1))
+        registrar.decide()
+        self.assertEqual(world.queue("q").message_count, 1)
         self.assertEqual(registrar.withdrawn, [question])
 
     def test_so_does_a_request_of_management(self) -> None:
@@ -150,6 +166,38 @@ class QueueLifeTests(SynchronousTestCase):
             sizes.append((len(core.routing._positions), len(core.settings._resolved), len(self.world.security.repository._resolved)))
         self.assertEqual({size[0] for size in sizes}, {0})
         self.assertLessEqual(max(max(size) for size in sizes), 20)
+
+    def come_back(self, former: Peer) -> None:
+        """A client makes its session and its temporary queue again, before this broker has noticed the end of its former connection."""
+        again = self.world.peer().open(name="n")
+        again.send(wire.CreateQueueV2("t", "t", durable=False, temporary=True, routing_type=1, requires_response=False))
+        again.consume("t")
+        again.take()
+        former.lose()
+        again.publish(b"x", "t")
+        self.assertEqual([decode_message(packet.message).body for packet in again.received()], [b"x"])
+        again.peer.lose()
+        self.assertFalse(self.exists("t"))
+
+    def test_a_client_that_has_come_back_keeps_its_temporary_queues(self) -> None:
+        session = self.world.peer().open(name="n")
+        session.ok(wire.CreateQueueV2("t", "t", durable=False, temporary=True, routing_type=1))
+        self.come_back(session.peer)
+
+    def test_a_client_whose_session_cannot_be_reattached_keeps_its_temporary_queues(self) -> None:
+        session = self.world.peer().open(name="n", window_size=1000)
+        session.ok(wire.CreateQueueV2("t", "t", durable=False, temporary=True))
+        session.server_session.reattachable = False
+        peer = self.world.peer()
+        peer.version = 136
+        peer.send(wire.ReattachSession("n", -1), SESSION_CHANNEL)
+        self.assertEqual(peer.take(SESSION_CHANNEL), [wire.ReattachSessionResponse(-1, False)])
+        again = peer.open(name="n")
+        again.send(wire.CreateQueueV2("t", "t", durable=False, temporary=True, routing_type=1, requires_response=False))
+        session.peer.lose()
+        self.assertTrue(self.exists("t"))
+        peer.lose()
+        self.assertFalse(self.exists("t"))
 
     def test_the_consumers_of_a_vanished_temporary_queue_are_told(self) -> None:
         self.session.ok(wire.CreateQueueV2("t", "t", durable=False, temporary=True))
