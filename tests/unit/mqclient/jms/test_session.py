@@ -85,6 +85,26 @@ class SessionTestCase(SynchronousTestCase):
         return str(caught.exception)
 
 
+class SubscriptionTests(SessionTestCase):
+    def test_a_subscription_whose_consumer_is_refused_is_deleted(self) -> None:
+        """Nobody would take its messages, and each attempt would leave one more."""
+        queues: list[str] = []
+        self.work.lookup = cast(Any, Lookup())
+        self.work.lookup.prepare_topic_consumer = lambda target: None
+        self.work.lookup.temporary_subscription = lambda target, queue, _: queues.append(queue)
+        self.work.lookup.delete_queue = queues.remove
+        session = cast(Any, Session.__new__(Session))
+        session.work = self.work
+
+        def refuse(*_: object, **__: object) -> None:
+            self.assertEqual(len(queues), 1)
+            raise JMSException("no permission to consume")
+
+        self.work.open_consumer = refuse
+        self.refused(JMSException, session.create_consumer, "topic://t")
+        self.assertEqual(queues, [])
+
+
 class SendTests(SessionTestCase):
     def setUp(self) -> None:
         super().setUp()

@@ -203,20 +203,19 @@ class Connection(Closing):
     def start(self) -> None:
         """Let messages arrive."""
         self._check_open()
-        self._used = True
+        self._used = self._started = True  # first, for a session that another thread opens meanwhile
         for session in tuple(self._work.sessions):
             self._work.call(session.core.start)
-        self._started = True
 
     def stop(self) -> None:
         """Pause the arrival of messages; waits for running listeners.  Raises IllegalStateException in a listener."""
         self._check_open()
         self._refuse_in_listener("stopped")
         self._used = True
+        self._started = False  # first, as in start()
         for session in tuple(self._work.sessions):
             self._work.call(session.core.stop)
             session.await_listener()
-        self._started = False
 
     def _check_open(self) -> None:
         if self._closed:

@@ -234,7 +234,12 @@ class Session(MessageMaking, Closing):
     def _add_consumer(
         self, target: Destination, queue: str, selector: str | None, filter: str | None = None, temporary_queue: str | None = None
     ) -> MessageConsumer:
-        core = self.work.open_consumer(queue, filter, priority=target.consumer_priority)
+        try:
+            core = self.work.open_consumer(queue, filter, priority=target.consumer_priority)
+        except BaseException:
+            if temporary_queue is not None:  # it would gather messages that nobody takes
+                close_quietly(lambda: self.work.lookup.delete_queue(temporary_queue))
+            raise
         consumer = MessageConsumer(self.work, core, target, selector, temporary_queue=temporary_queue)
         self.work.consumers.add(consumer)
         return consumer

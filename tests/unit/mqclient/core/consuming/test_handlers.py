@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from tests.support.network import message
@@ -26,3 +27,21 @@ class HandlerTests(FailoverTestCase):
         self.broker.deliver(CHANNEL + 1, message(1))
         self.world.network.stir()
         self.assertEqual((done, self.world.runtime.warnings), (["rolled back", "closed"], []))
+
+    def test_handler_that_awaits_what_was_cancelled_does_not_end_delivery(self) -> None:
+        """Under asyncio that is no Exception.  Messages that have arrived hold all credits: nothing else would let delivery go on."""
+        self.start()
+        consumer = self.world.finish(self.session.create_consumer("q"))
+        handled: list[int] = []
+
+        async def handler(received: Any) -> None:
+            handled.append(received.message_id)
+            raise asyncio.CancelledError
+
+        self.world.finish(self.session.start())
+        for number in range(3):
+            self.broker.send(self.world.network.link, CHANNEL, message(number))
+        self.world.network.stir()
+        consumer.set_message_handler(handler)
+        self.world.advance(0.5)
+        self.assertEqual(handled, [0, 1, 2])

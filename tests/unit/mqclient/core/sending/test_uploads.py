@@ -10,9 +10,11 @@ from typing import Any
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqclient.core.message import ClientMessage
-from mqclient.errors import IllegalStateError, LargeMessageInterruptedError, UnblockedError
+from mqclient.errors import AddressFullError, IllegalStateError, LargeMessageInterruptedError, UnblockedError
 from mqclient.wire.message import KEY_LARGE_COMPRESSED, KEY_LARGE_SIZE, decode_headers, decode_message
 from mqclient.wire.packets import (
+    ProducerCredits,
+    ProducerFailCredits,
     ProducerRequestCredits,
     SessionSend,
     SessionSendContinuation,
@@ -145,3 +147,31 @@ class SendTests(LargeTestCase):
         self.world.network.stir()
         self.world.network.link.cut()
         self.assertRaises(UnblockedError, self.world.finish, send)
+
+    def test_message_that_the_broker_has_is_not_refused_for_the_credits_of_its_last_chunk(self) -> None:
+        """The address is full with this very message: the sender would send it again."""
+        self.start(producer_window_size=1000)
+
+        def credits(packet: ProducerRequestCredits) -> ProducerCredits | ProducerFailCredits:
+            whole = any(not chunk.continues for chunk in self.broker.got(SessionSendContinuation))
+            return ProducerFailCredits(packet.credits, packet.address) if whole else ProducerCredits(packet.credits, packet.address)
+
+        self.broker.answers[ProducerRequestCredits] = credits
+        self.world.finish(self.send(self.message(NOISE[:-100])))
+        self.assertRaises(AddressFullError, self.world.finish, self.producer.send(self.message(b"next")))
+
+    def test_nor_does_the_sender_wait_for_these(self) -> None:
+        self.start(producer_window_size=1000)
+        producer = self.world.finish(self.session.create_producer("a"))
+
+        def credits(packet: ProducerRequestCredits) -> ProducerCredits | None:
+            whole = any(not chunk.continues for chunk in self.broker.got(SessionSendContinuation))
+            return None if whole else ProducerCredits(packet.credits, packet.address)
+
+        self.broker.answers[ProducerRequestCredits] = credits
+        self.world.finish(producer.send(self.message(NOISE[:-100])))
+        later = producer.send(self.message(b"later"))
+        self.world.network.stir()
+        self.assertEqual(self.broker.got(SessionSend), [])
+        self.broker.deliver(CHANNEL, ProducerCredits(10_000, "a"))
+        self.world.finish(later)

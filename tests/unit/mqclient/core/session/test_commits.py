@@ -35,6 +35,8 @@ from mqclient.wire.packets import (
     ExceptionResponse,
     IdCacheQuery,
     IdCacheState,
+    NullResponse,
+    ProducerCredits,
     ProducerFailCredits,
     QueueQuery,
     ReattachSessionResponse,
@@ -273,6 +275,27 @@ class SendingTests(CommitTestCase):
         self.world.advance(5)
         self.world.finish(commit)
         self.assertEqual(self.broker.bodies(), [b"one"])
+
+    def test_one_that_is_cancelled_while_it_undoes_or_repeats_leaves_the_whole_to_the_next(self) -> None:
+        """The caller that calls again must neither be told of success for nothing, nor for a part."""
+        for silent, credits in ((Rollback, True), (None, False)):
+            self.start(producer_window_size=250)
+            self.sends(b"one", b"two")
+            self.broker.silent |= {silent} if silent else set()
+            self.broker.credits = credits
+            self.cut()
+            commit: Any = self.session.commit()
+            commit.addErrback(lambda _: None)
+            self.world.advance(5)
+            self.assertTrue(pending(commit))
+            commit.cancel()
+            self.broker.silent.clear()
+            self.broker.credits = True
+            owed = NullResponse() if silent is not None else ProducerCredits(10_000, "a")
+            self.broker.deliver(self.session.channel_id, owed)
+            self.sends(b"three")
+            self.commit()
+            self.assertEqual(self.broker.bodies(), [b"one", b"two", b"three"])
 
     def test_a_commit_waits_for_its_broker(self) -> None:
         self.start()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
-from unittest.mock import Mock
+from unittest.mock import Mock, patch
 
 from twisted.internet.defer import Deferred
 
@@ -16,12 +16,14 @@ from mqclient.errors import (
     SecurityError,
     UnblockedError,
 )
+from mqclient.wire.frames import SESSION_CHANNEL
 from mqclient.wire.message import CoreMessage, encode_headers
 from mqclient.wire.packets import (
     CheckForFailover,
     ConsumerClose,
     CreateConsumer,
     CreateSession,
+    CreateSessionResponse,
     DisconnectConsumer,
     ExceptionResponse,
     FlowToken,
@@ -31,9 +33,11 @@ from mqclient.wire.packets import (
     QueueQuery,
     ReattachSession,
     ReattachSessionResponse,
+    SessionClose,
     SessionReceiveContinuation,
     SessionReceiveLarge,
     SessionSend,
+    SessionStop,
 )
 from tests.support.network import marker, message, pending
 from tests.unit.mqclient.core.connection.test_reconnect import CHANNEL, FailoverTestCase, Listener
@@ -191,6 +195,33 @@ class LimitTests(FailoverTestCase):
         self.world.advance(1.1)
         self.assertRaises(ConnectionTimedOutError, self.world.finish, receive)
 
+    def test_receive_that_waited_too_long_harms_no_connection_that_is_being_restored(self) -> None:
+        self.start(call_timeout=10_000, call_failover_timeout=1000)
+        self.broker.silent.add(ForceConsumerDelivery)
+        consumer = self.world.finish(self.session.create_consumer("q"))
+        self.world.finish(self.session.start())
+        receive = consumer.receive_immediate()
+        self.world.advance(9)
+        self.broker.silent.add(ReattachSession)
+        self.cut()
+        self.world.advance(2.1)
+        self.assertRaises(ConnectionTimedOutError, self.world.finish, receive)
+        self.assertFalse(self.world.network.link.closed_by_client)
+
+    def test_receive_in_a_session_that_was_stopped_meanwhile_ends_with_its_connection(self) -> None:
+        """The new broker is not asked for it, and the connection must not count as failed because it does not answer."""
+        self.start(call_timeout=1000)
+        self.broker.silent |= {ForceConsumerDelivery, SessionStop}
+        consumer = self.world.finish(self.session.create_consumer("q"))
+        self.world.finish(self.session.start())
+        receive, stop = consumer.receive_immediate(), self.session.stop()
+        self.world.network.stir()
+        self.cut()
+        self.assertRaises(UnblockedError, self.world.finish, stop)
+        self.assertIsNone(self.world.finish(receive))
+        self.world.advance(1.5)
+        self.assertEqual(self.listener.told.count(FailoverEvent.FAILURE_DETECTED), 1)
+
     def test_body_whose_next_part_does_not_come(self) -> None:
         self.start(call_timeout=1000)
         consumer = self.world.finish(self.session.create_consumer("q"))
@@ -223,6 +254,118 @@ class OrderlyEndTests(FailoverTestCase):
         self.back()
         self.assertEqual(self.broker.got(ConsumerClose, CreateConsumer), [])
         self.world.finish(self.session.queue_query("q"))
+
+    def test_session_closed_while_it_is_reattached_is_closed_on_the_broker(self) -> None:
+        """Else the broker would keep it as long as the connection, with consumers that take messages which nobody gets."""
+        for answered in (False, True):
+            self.start(confirmation_window_size=100_000)
+            other = self.world.session(self.factory)
+            self.world.finish(self.session.create_consumer("q"))
+            self.broker.answers[ReattachSession] = lambda packet: None
+            self.cut()
+            link, number = self.world.network.link, self.session.channel_id
+            reattached = ReattachSessionResponse(-1, True)
+            if answered:
+                self.broker.deliver(SESSION_CHANNEL, reattached)
+            self.world.finish(self.session.close())
+            self.broker.deliver(SESSION_CHANNEL, reattached)
+            self.broker.deliver(SESSION_CHANNEL, reattached)
+            self.assertEqual(self.broker.names(number)[-1:], ["SESS_CLOSE"])
+            self.world.finish(other.queue_query("q"))
+            self.assertTrue(link.open)
+
+    def test_so_is_one_that_is_created_anew(self) -> None:
+        for answered in (False, True):
+            self.start()
+            other = self.world.session(self.factory)
+            self.world.finish(self.session.create_consumer("q"))
+            self.broker.silent.add(CreateSession)
+            self.cut()
+            number = self.session.channel_id
+            if answered:
+                self.broker.deliver(SESSION_CHANNEL, CreateSessionResponse(self.broker.version))
+            self.world.finish(self.session.close())
+            for _ in range(2):
+                self.broker.deliver(SESSION_CHANNEL, CreateSessionResponse(self.broker.version))
+            self.assertEqual(self.broker.names(number)[-1:], ["SESS_CLOSE"])
+            self.world.finish(other.queue_query("q"))
+
+    def test_consumer_whose_answer_came_with_the_end_of_the_connection(self) -> None:
+        """Under asyncio the caller goes on in the next turn of the loop, when all is over: a receive would wait for ever."""
+        self.start(reconnect_attempts=0)
+        runtime = self.world.runtime
+        answers: list[tuple[Any, Any]] = []
+        with patch.object(runtime, "resolve", lambda *answer: answers.append(answer)):
+            creating = self.session.create_consumer("q")
+            self.world.network.stir()
+            self.cut()
+        for answer in answers:
+            runtime.resolve(*answer)
+        self.assertRaises(ObjectClosedError, self.world.finish, creating)
+        self.assertEqual(self.session.consumers, ())
+
+    def test_close_that_is_cancelled_leaves_no_session_on_the_broker(self) -> None:
+        """It would keep its consumers, which take messages that nobody gets, as long as the connection lives."""
+        self.start()
+        self.broker.credits = False
+        producer = self.world.finish(self.session.create_producer("a"))
+        send = producer.send(self.session.create_message())
+        closing: Any = self.session.close()
+        closing.addErrback(lambda _: None)
+        self.world.network.stir()
+        self.assertTrue(pending(closing))
+        closing.cancel()
+        self.world.network.stir()
+        self.assertEqual(self.broker.names(CHANNEL)[-1], "SESS_CLOSE")
+        self.assertRaises(ObjectClosedError, self.world.finish, send)
+
+    def test_close_of_a_consumer_that_is_cancelled_closes_it(self) -> None:
+        self.start()
+        consumer = self.world.finish(self.session.create_consumer("q"))
+        self.world.finish(self.session.start())
+        handling: Deferred[None] = Deferred()
+        consumer.set_message_handler(lambda _: handling)
+        self.broker.deliver(CHANNEL, message(1))
+        closing: Any = consumer.close()
+        closing.addErrback(lambda _: None)
+        self.world.network.stir()
+        self.assertEqual(self.broker.got(ConsumerClose), [])
+        closing.cancel()
+        self.world.network.stir()
+        self.assertEqual(len(self.broker.got(ConsumerClose)), 1)
+        self.assertEqual((consumer.closed, self.session.consumers), (True, ()))
+        handling.callback(None)
+
+    def test_start_while_a_stop_waits_for_a_handler(self) -> None:
+        """The stop would come to the broker last, and a session that is started as far as its callers know would get nothing more."""
+        self.start()
+        consumer = self.world.finish(self.session.create_consumer("q"))
+        self.world.finish(self.session.start())
+        handling: Deferred[None] = Deferred()
+        consumer.set_message_handler(lambda _: handling)
+        self.broker.deliver(CHANNEL, message(1))
+        stop, start = self.session.stop(), self.session.start()
+        handling.callback(None)
+        for call in (stop, start):
+            self.world.finish(call)
+        self.assertEqual(self.broker.names(CHANNEL)[-1], "SESS_START")
+        self.assertTrue(self.session.started)
+
+    def test_close_of_all_that_is_cancelled_ends_the_connection(self) -> None:
+        """It would live for ever, and connect again after each failure."""
+        self.start()
+        for closes in (self.factory.close, self.world.locator.close):
+            if self.factory.closed:
+                self.factory = self.world.factory()
+                self.session = self.world.session(self.factory)
+            self.broker.silent.add(SessionClose)
+            closing: Any = closes()
+            closing.addErrback(lambda _: None)
+            self.world.network.stir()
+            closing.cancel()
+            self.assertTrue(self.factory.closed)
+            self.assertTrue(self.world.network.link.closed_by_client)
+            self.assertEqual(self.world.clock.getDelayedCalls(), [])
 
     def test_closing_while_the_network_still_connects(self) -> None:
         self.start()

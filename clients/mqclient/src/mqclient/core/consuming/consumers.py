@@ -154,9 +154,17 @@ class Consumer(Closing):
             return
         self._closing = True
         pump, self._pump = self._pump, None
-        if pump is not None:
-            pump.stop()
-            await pump.finished(self.session.settings.on_message_close_timeout)
+        try:
+            if pump is not None:
+                pump.stop()
+                await pump.finished(self.session.settings.on_message_close_timeout)
+        finally:  # also when the call is cancelled, for no later one would do it
+            answer = self._leave()
+        if answer is not None:
+            await answer
+
+    def _leave(self) -> Any:
+        """Have the broker close the consumer; returns what to wait for, if anything."""
         session = self.session
         for answer in self.acknowledgements.flush():
             session.forget_answer(answer)
@@ -164,12 +172,12 @@ class Consumer(Closing):
         channel = session.channel
         session.consumer_closed(self)
         if channel.error is not None:
-            return
+            return None
         # While the connection is away no answer is awaited, but a reattached session still has the consumer.
-        answer = channel.call(ConsumerClose(self.id), NullResponse, bound=True)
-        if channel.locked:
-            session.forget_answer(answer)
-            return
+        answer = self.runtime.spawn(self._left(channel.call(ConsumerClose(self.id), NullResponse, bound=True)))
+        return None if channel.locked else answer
+
+    async def _left(self, answer: Any) -> None:
         try:
             await answer
         except MQError as error:
@@ -387,6 +395,8 @@ class Consumer(Closing):
     async def _acknowledge_in_order(self, note: Callable[[ClientMessage], list[Any]], message: ClientMessage) -> None:
         """A waiting commit must not include acknowledgements made after it."""
         async with self.session.work.order:
+            if self._closed and self.acknowledgements.needed:
+                self.session.open_transaction.acknowledged_in_vain()
             answers = note(message)
         await _all_of(answers)
 

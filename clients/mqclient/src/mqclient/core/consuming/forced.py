@@ -116,6 +116,10 @@ class ForcedDelivery:
 
     def message_came(self) -> None:
         """A message has come: end all waits for a marker, which a large message may even keep away for want of credits."""
+        self.give_up()
+
+    def give_up(self) -> None:
+        """End all waits for a marker: none will come, or none is needed."""
         for future in list(self._asked.values()):
             self._runtime.resolve(future, None)
 
@@ -161,7 +165,8 @@ class ForcedDelivery:
         try:
             await self.await_answer(wait, ForceConsumerDelivery.NAME, first)
         except ConnectionTimedOutError as error:
-            self._connection_failed(error)
+            if not self._channel.locked:  # else the connection is away, and the next one may be there already
+                self._connection_failed(error)
             raise
         finally:
             self._asked.pop(sequence, None)

@@ -15,6 +15,9 @@ MessageHandler = Callable[[ClientMessage], "Awaitable[Any] | None"]
 _handling: ContextVar[tuple[HandlerPump, ...]] = ContextVar("_handling", default=())
 """The pumps whose handler the running code belongs to: a call that a handler awaits must not wait for that handler to end."""
 
+_CANCELLED_PAUSE = 0.1
+"""Seconds until the next message is handled after the handling of one was cancelled."""
+
 _BURST = 100
 """Messages handled before the loop gets a turn for other work."""
 
@@ -97,6 +100,13 @@ class HandlerPump:
                     await self._call(message)
                 except Exception as error:  # delivery goes on after every error of the application
                     runtime.log_failure(f"the message handler of {consumer.queue_name} failed", error)
+                except (GeneratorExit, KeyboardInterrupt, SystemExit):
+                    raise
+                except BaseException:
+                    # Under asyncio, something that the handler awaits was cancelled, and delivery goes on; or all tasks are, when the loop
+                    # ends before the pause does.
+                    runtime.call_later(_CANCELLED_PAUSE, self.wake)
+                    return
                 handled += 1
                 if handled % _BURST == 0:
                     turn = runtime.create_future()

@@ -166,12 +166,14 @@ class SessionFactory(ListenerMethods, Closing):
     @starts
     async def close(self) -> None:
         # All at once: each may have to wait for its sends.
-        for closing in [session.close() for session in self._sessions]:
-            await closing
-        self._machine.close()
+        try:
+            for closing in [session.close() for session in self.sessions]:
+                await closing
+        finally:  # also when the call is cancelled
+            self._machine.close()
 
     def abandon(self) -> None:
-        """Close, since the caller has cancelled the opening (for the locator)."""
+        """Close at once, since the caller has cancelled the opening or closing (for the locator)."""
         self._machine.close()
 
     def leave(self) -> None:

@@ -159,10 +159,14 @@ class Locator(Closing):
     async def close(self) -> None:
         """Close every session factory that was made, and listen for brokers no more."""
         self._closed = True
-        for factory in list(self._factories):
-            await factory.close()
-        if self._discovery is not None:
-            self._discovery.stop()
+        try:
+            for factory in list(self._factories):
+                await factory.close()
+        finally:  # also when the call is cancelled
+            for factory in list(self._factories):
+                factory.abandon()
+            if self._discovery is not None:
+                self._discovery.stop()
 
     def leave(self) -> None:
         """Close all factories without waiting for the broker, also factories being opened (for links between brokers)."""

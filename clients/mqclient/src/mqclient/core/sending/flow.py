@@ -126,6 +126,13 @@ class ProducerFlow:
                 entry.watch.cancel()
                 entry.watch = None
 
+    def charge(self, address: str, size: int) -> None:
+        """Take credits for ``size`` bytes that are written already; later sends wait until those that are missing have come."""
+        if self._window >= 0:
+            credits = self._entry(address).credits
+            self._request(address, credits.request(size))
+            credits.balance -= size
+
     def granted(self, address: str, credits: int) -> None:
         entry = self._addresses.get(address)
         if entry is not None:

@@ -132,9 +132,11 @@ class LargeUploads:
             answer = self._transmit(packet, message, last, block, handler)
             if answer is not None:
                 await answer
-            await self._flow.acquire(producer, address, len(chunk) + _CONTINUATION_OVERHEAD + (8 if last else 0))
             if last:
+                # The broker has the message: neither a refusal of credits nor the wait for these must look as if it had not.
+                self._flow.charge(address, len(chunk) + _CONTINUATION_OVERHEAD + 8)
                 return None
+            await self._flow.acquire(producer, address, len(chunk) + _CONTINUATION_OVERHEAD)
             chunk = await body.next_chunk()
 
     def _transmit(

@@ -122,15 +122,24 @@ class Commits:
         if not (transaction.has_work or transaction.rollback_only):
             return
         sends, whole = self._sends, self._whole and cause is None and not transaction.has_receipts
-        await self._prepare(transaction)
-        while True:
-            if transaction.rollback_only:
-                await self._roll_back(transaction)
-            elif await self._try(transaction):
-                return
-            if not whole:
-                raise rolled_back(cause) from cause
-            await self._repeat(transaction, sends)
+        kept = sends, self._bytes, self._counts, whole
+        try:
+            await self._prepare(transaction)
+            while True:
+                if transaction.rollback_only:
+                    await self._roll_back(transaction)
+                elif await self._try(transaction):
+                    return
+                if not whole:
+                    raise rolled_back(cause) from cause
+                await self._repeat(transaction, sends)
+        except MQError:
+            raise
+        except BaseException:  # cancelled: what was undone, and perhaps repeated in part, is left to the next call as a whole
+            if self._sends is not sends:
+                self._sends, self._bytes, self._counts, self._whole = kept
+                transaction.rollback_only = True
+            raise
 
     async def _prepare(self, transaction: Transaction) -> None:
         """Raises ``TransactionRolledBackError`` when the broker cannot remember commits just now; nothing was committed then."""

@@ -21,7 +21,7 @@ from mqclient.core.session.commits import Commits
 from mqclient.core.session.queues import recreation_of
 from mqclient.core.session.transactions import Transaction
 from mqclient.errors import MQError
-from mqclient.wire.packets import AddMetadataV2, CreateSession, FlowToken, ForceConsumerDelivery, Packet, SessionStart
+from mqclient.wire.packets import AddMetadataV2, CreateSession, FlowToken, ForceConsumerDelivery, Packet, SessionClose, SessionStart
 
 
 class RestoredSession(FrameHandler, Protocol):
@@ -67,7 +67,10 @@ class Restoration:
         session.channel.lock()
         protocol = session.channel.protocol
         answer = await connection.reattach_session(session.request.name, session.channel.protocol.id, protocol.last_confirmed, session)
-        if answer.reattached:
+        if session.closed:
+            if answer.reattached:
+                self._close_on_broker(connection)
+        elif answer.reattached:
             session.channel.attach(connection.write_frame, connection.paused)
             session.async_sends.confirmed(protocol.confirmed(answer.last_confirmed_command_id))
             session.channel.replay()
@@ -90,6 +93,9 @@ class Restoration:
         session = self._session
         request = replace(session.request, name=new_uuid(session.channel.runtime), session_channel_id=session.channel.protocol.id)
         version = await connection.create_session(request, session, recreate=True)
+        if session.closed:
+            self._close_on_broker(connection)
+            return
         # Only now: if the answer had been lost, the broker would have an empty session of that name, and reattaching to it would be wrong.
         session.request = request
         channel = session.channel
@@ -111,11 +117,18 @@ class Restoration:
                 frames.append(queue)
             frames.append(replace(consumer.request, requires_response=False))
             frames.append(FlowToken(consumer.id, consumer.recreated()))
-            if consumer.pending_sequence is not None and (session.started or consumer.browse_only):
-                frames.append(ForceConsumerDelivery(consumer.id, consumer.pending_sequence))
+            if consumer.pending_sequence is not None:
+                if session.started or consumer.browse_only:
+                    frames.append(ForceConsumerDelivery(consumer.id, consumer.pending_sequence))
+                else:
+                    consumer.arrivals.forced.give_up()
         frames += about_branch
         if session.started:
             frames.append(SessionStart())
         for packet in frames:
             # The broker counts these packets, too: uncounted here, their confirmations would be taken for those of later packets.
             channel.write_raw(channel.protocol.frame(packet))
+
+    def _close_on_broker(self, connection: Connection) -> None:
+        """The application has closed the session meanwhile: the broker must not keep it, with consumers that take messages for nobody."""
+        connection.write_frame(self._session.channel.protocol.frame(SessionClose()))

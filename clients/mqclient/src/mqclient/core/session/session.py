@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from mqclient.core.closing import Closing
-from mqclient.core.connection.channel import Channel, closed_error
+from mqclient.core.connection.channel import Call, Channel, closed_error
 from mqclient.core.connection.connection import Connection
 from mqclient.core.connection.listeners import ListenerMethods
 from mqclient.core.consuming.acks import TurnEnd
@@ -204,7 +204,8 @@ class Session(EncodedMethods, ListenerMethods, QueueMethods, Closing):
             self.started = False
             self.pause_consumers()
             await self.wait_for_handlers()
-            await self.channel.call(SessionStop(), NullResponse)
+            if not self.started:  # else it was started again meanwhile
+                await self.channel.call(SessionStop(), NullResponse)
 
     @starts
     async def commit(self, block: bool = True) -> None:
@@ -330,6 +331,8 @@ class Session(EncodedMethods, ListenerMethods, QueueMethods, Closing):
         except BaseException:  # cancelled, but the broker may have made the consumer
             self.runtime.spawn(self._undo_consumer(request.consumer_id))
             raise
+        if self.channel.error is not None:  # the session has ended before this call could go on with its answer
+            raise self.channel.error
         window = self.settings.consumer_window_size if window_size is None else window_size
         if window == _DEFAULT_CONSUMER_WINDOW and info.default_consumer_window_size is not None:
             window = info.default_consumer_window_size
@@ -374,6 +377,7 @@ class Session(EncodedMethods, ListenerMethods, QueueMethods, Closing):
         if self.closed:
             return
         self.closing = True
+        farewell: Call | None = None
         try:
             if not self.channel.locked:
                 for consumer in self.consumers:
@@ -382,11 +386,15 @@ class Session(EncodedMethods, ListenerMethods, QueueMethods, Closing):
                 for producer in self.producers:
                     producer.end()
             if not self.channel.locked:
-                await self.channel.call(SessionClose(), NullResponse)
+                farewell = self.channel.submit(SessionClose(), NullResponse)
+                await farewell.future
         except MQError as error:
             # The broker ends the session with the connection; the application can do nothing about it.
             self.runtime.log_warning(f"closing a session: {error}")
         finally:
+            if farewell is None or not farewell.sent:
+                # Cancelled, or the session is on a connection that is not usable yet; where there is no connection nothing is written.
+                self.channel.write_raw(self.channel.protocol.frame(SessionClose()))
             self._finish(closed_error("session"), None)
 
     def abandon(self, error: MQError) -> None:

@@ -96,6 +96,8 @@ class Transaction:
         self.rollback_only = False
         self._taken_back = False
         """Has the application a message without an acknowledgement that will be delivered again?  Work on it must not be committed."""
+        self._undoing = 0
+        """Calls of :meth:`undo` that have stopped delivery; the last one starts it again."""
 
     @property
     def has_work(self) -> bool:
@@ -191,7 +193,7 @@ class Transaction:
             return
         try:
             await self.undo(Rollback(False), NullResponse, self.forget_work, in_order=True)
-        except MQError:
+        except BaseException:  # also when the call is cancelled: the caller does not know yet that the work is lost
             self.rollback_only = True
             raise
         raise rolled_back(cause) from cause
@@ -216,6 +218,7 @@ class Transaction:
         session = self._session
         await session.channel.ready()
         was_started = session.started
+        self._undoing += was_started
         try:
             if was_started:
                 session.pause_consumers()
@@ -228,11 +231,13 @@ class Transaction:
                 for consumer in list(session.consumers):
                     consumer.clear(return_credits=True)
                 before()
-                answered = session.channel.call(request, expects)
+                # A rollback that waits for its turn has nothing to undo in a session made anew: it would take back what that one delivers.
+                answered = session.channel.call(request, expects, bound=isinstance(request, Rollback))
             found: A = await answered
             return found
         finally:
-            if was_started:
+            self._undoing -= was_started
+            if was_started and not self._undoing:
                 session.resume_consumers()
                 if session.started:
                     session.channel.send(SessionStart())
@@ -284,7 +289,9 @@ async def run_transaction(session: S, function: Callable[[S], Awaitable[T]]) -> 
         except (TransactionRolledBackError, TransactionOutcomeUnknownError) as error:
             if not undone_by_failure(error):
                 raise
-        except MQError:
+        except GeneratorExit:
+            raise  # as above
+        except BaseException:  # of a send that was on its way, or the call was cancelled
             await _undo(session)
             raise
         else:
