@@ -71,7 +71,8 @@ class CoreBridge:
         messages = CoreBridgeMessages(
             node_id, configuration.min_large_message_size, configuration.forwarding_address, configuration.routing_type, transform
         )
-        forwarding = ForwardingSettings(configuration.pending_ack_timeout, configuration.retry_interval)
+        links = max(configuration.concurrency, 1)
+        forwarding = ForwardingSettings(configuration.pending_ack_timeout, configuration.retry_interval, links)
         self.forwarder = Forwarder(server, queue, forwarding, messages, selector, self._queue_deleted)
         options = server.configuration
         user, password = credentials(configuration, options.cluster_user, options.cluster_password)

@@ -18,10 +18,11 @@ if TYPE_CHECKING:
     from mqclient.core.session.session import Session
 
 
-async def move_branch(target: Target, session: Session, branch: Branch, min_large_message_size: int) -> None:
-    """Do the work of ``branch`` again at ``target``, and prepare the branch there.
+async def move_branch(target: Target, session: Session, branch: Branch, node_id: bytes, min_large_message_size: int) -> None:
+    """Do the work of ``branch`` again at ``target``, and prepare the branch there.  ``node_id`` are the 16 bytes of the own node id.
 
-    Raises MQError or XAError; the branch is not prepared at the target then.
+    Raises MQError or XAError; the branch may be prepared at the target nevertheless, and committed by its transaction manager.  Moved once
+    more it is empty then, for the target knows its messages by their duplicate ids.
     """
     work = [(reference, False) for _, references in branch.transaction.sends for reference in references]
     work += [(reference, True) for reference in branch.transaction.acknowledged]
@@ -30,7 +31,7 @@ async def move_branch(target: Target, session: Session, branch: Branch, min_larg
         queue = reference.queue
         if (queue, acknowledged) not in encoders:
             number = await target.queue_id(queue.definition)
-            encoders[queue, acknowledged] = QueueMessages(queue, number, None, min_large_message_size, acknowledged=acknowledged)
+            encoders[queue, acknowledged] = QueueMessages(queue, number, node_id, min_large_message_size, acknowledged=acknowledged)
     resource = session.xa_resource
     xid = Xid.from_wire(branch.xid)
     await resource.start(xid)

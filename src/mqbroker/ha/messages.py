@@ -38,20 +38,18 @@ Encode = Callable[[Reference], Outgoing | None]
 class QueueMessages:
     """Encodes messages of an ordinary queue for the queue with the number ``target_id`` alone.
 
-    ``node_id`` are the 16 bytes of the own node id, None = without a duplicate id.  ``acknowledged``: a branch has acknowledged them.
+    ``node_id`` are the 16 bytes of the own node id.  ``acknowledged``: a branch has acknowledged them.
     """
 
-    def __init__(
-        self, queue: Queue, target_id: int, node_id: bytes | None, min_large_message_size: int, *, acknowledged: bool = False
-    ) -> None:
+    def __init__(self, queue: Queue, target_id: int, node_id: bytes, min_large_message_size: int, *, acknowledged: bool = False) -> None:
         self._routing_type = queue.definition.routing_type
         self._min_large = min_large_message_size
         self._entries = bytes_entry(KEY_ROUTE_TO, 8) + _I64.pack(target_id)
-        self._count = 1
+        self._count = 2
         if acknowledged:
             self._entries += bytes_entry(KEY_ACK_ROUTE_TO, 8) + _I64.pack(target_id)
             self._count += 1
-        self._duplicate_id = None if node_id is None else _duplicate_id_entry(node_id)
+        self._duplicate_id = _duplicate_id_entry(node_id)
         self._queue_id = _I64.pack(queue.queue_id)
 
     def __call__(self, reference: Reference) -> Outgoing:
@@ -60,10 +58,7 @@ class QueueMessages:
         cuts: list[tuple[int, int]] = []
         for mark in _MARKS:
             cuts += _entries(buffer, start, mark)
-        added, count = self._entries, self._count
-        if self._duplicate_id is not None:
-            added = b"".join((added, self._duplicate_id, _I64.pack(message.message_id), self._queue_id))
-            count += 1
+        added, count = b"".join((self._entries, self._duplicate_id, _I64.pack(message.message_id), self._queue_id)), self._count
         if message.routing_type not in (None, self._routing_type):
             cuts += _entries(buffer, start, _ROUTING_TYPE, exact=True)
         if reference.scheduled and reference.scheduled != scheduled_time_of(message):

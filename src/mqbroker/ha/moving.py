@@ -115,6 +115,9 @@ class QueueMove:
 
     def run(self) -> Deferred[None]:
         """Completes when there is nothing more to be sent; fails with the MQError that has ended the link."""
+        if isinstance(self.queue.references, IndexedReferences):
+            # From now on the messages keep the ids by which the target and the ranges of readers know them, also those that become due.
+            self.queue.references.renews = False
         self._session.open_encoded_sends().on_room = self._room
         self._core.turn.run(self._pump)
         return self._done
@@ -326,18 +329,11 @@ class QueueMove:
         if self._aside is not None:
             stay.append(self._aside[0])
             self._aside = None
-        index = self.queue.references if isinstance(self.queue.references, IndexedReferences) else None
-        renews = index is not None and index.renews
-        if index is not None:
-            # The messages keep the ids by which the target and the ranges of readers know them.
-            index.renews = False
         for reference in (*stay, *self._kept):
             if reference.scheduled:
                 self.queue.put_back_later(reference, reference.scheduled)
             else:
                 self.queue.put_back(reference)
-        if index is not None:
-            index.renews = renews
         self._runs.clear()
         self._kept.clear()
         if error is None:

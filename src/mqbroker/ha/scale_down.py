@@ -6,7 +6,7 @@ orderly stop.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -141,7 +141,7 @@ class ScaleDown:
         connections = () if cluster is None else cluster.connections.values()
         names = {member.node_id for connection in connections for member in connection.topology}
         names |= {queue[-NODE_ID_LENGTH:] for queue in self._server.messaging.core.queues if queue.startswith(self._prefix)}
-        return {node_id_bytes(name) for name in names}
+        return set(_node_ids(names))
 
     async def _connect(self, place: TransportConfiguration) -> Target:
         return await Target.connect(self._runtime, place, self._settings, self._credentials, self._may_take)
@@ -321,7 +321,7 @@ class ScaleDown:
             self._check_cut()
             try:
                 if branch.xid not in known:
-                    await move_branch(target, session, branch, self._settings.min_large_message_size)
+                    await move_branch(target, session, branch, self._node_id, self._settings.min_large_message_size)
             except (XAError, MQError) as error:
                 if not target.usable:
                     raise NotConnectedError(str(error)) from error
@@ -373,3 +373,12 @@ class ScaleDown:
             seconds=seconds,
             outcome=outcome,
         )
+
+
+def _node_ids(names: Iterable[str]) -> Iterator[bytes]:
+    """The node ids among ``names``: a client may have named its queue as if it were one of those that wait for a member."""
+    for name in names:
+        try:
+            yield node_id_bytes(name)
+        except ValueError:
+            continue

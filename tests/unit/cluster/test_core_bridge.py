@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.cluster.core_bridge import CoreBridges, credentials
+from mqbroker.cluster.links import forwarder
 from mqbroker.cluster.links.outgoing import CoreBridgeMessages
 from mqbroker.config.model.cluster import BridgeConfiguration, TransformerConfiguration
 from mqbroker.config.model.configuration import DEFAULT_CLUSTER_PASSWORD, DEFAULT_CLUSTER_USER, Configuration
@@ -101,6 +102,28 @@ class OptionTests(SynchronousTestCase):
         bridged.create(transformer=TransformerConfiguration(f"{Shout.__module__}:Shout", {"mark": "?"}))
         bridged.publish(b"hey")
         self.assertEqual(bridged.bodies(), [b"HEY?"])
+
+    def test_several_together_have_no_more_under_way_than_one_since_the_target_remembers_no_more(self) -> None:
+        self.patch(forwarder, "IN_FLIGHT_MESSAGES_MAX", 10)
+        bridged = Bridged()
+        bridged.b.server.messaging.core.settings.set("q", {"id_cache_size": 20})
+        bridged.create(concurrency=3)
+        bodies = [b"%02d" % number for number in range(40)]
+        for body in bodies:
+            bridged.sender.publish(body)
+        links = list(bridged.runtime.links)
+        for _ in range(5):
+            bridged.clock.advance(0)
+            for link in links:
+                arrived = bytes(link.to_broker)
+                link.to_broker.clear()
+                link.connection.received(arrived)
+        for link in links:
+            link.cut()
+        for _ in range(10):
+            bridged.clock.advance(0.5)
+            bridged.stir()
+        self.assertEqual(sorted(bridged.bodies()), bodies)
 
     def test_several_work_side_by_side(self) -> None:
         bridged = Bridged()

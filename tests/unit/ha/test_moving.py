@@ -105,3 +105,22 @@ class MovingTests(SynchronousTestCase):
         self.assertTrue(arrived and waiting)
         self.assertEqual(arrived + waiting, bodies)
         self.assertEqual([each.queue("z").message_count for each in (pair.a, pair.b)], [0, 1])
+
+    def test_what_is_due_before_the_link_is_back_is_known_by_the_same_id(self) -> None:
+        """Also where a message of a queue with readers gets another id when it is due: the target may have it."""
+        pair = Leaving()
+        pair.a.messaging.readers.open(pair.a.queue("q"), "r", -1, lambda *told: None, self.fail)
+        pair.stir()
+        pair.publish(b"1", properties={KEY_SCHEDULED_DELIVERY: (LONG, START_MS + 300)})
+        pair.find()
+        pair.a.messaging.stop()
+        link, queue, done = pair.link, pair.a.queue("q"), pair.leaving.run()
+        while not queue.delivering:
+            pair.clock.advance(0)
+            link.move(1 << 20)
+        pair.clock.advance(0)
+        link.connection.received(bytes(link.to_broker))
+        link.cut()
+        pair.advance(30, step=0.1)
+        self.assertTrue(done.called)
+        self.assertEqual((pair.arrived(), queue.message_count), ([b"1"], 0))

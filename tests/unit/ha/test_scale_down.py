@@ -18,7 +18,7 @@ from mqbroker.ha.scale_down import ScaleDown
 from mqbroker.ha.target import Target
 from mqclient.core.api import LocatorSettings, QueueQueryResult
 from mqclient.core.session.session import Session
-from mqclient.wire.packets import XaEnd, XaPrepare, XaStart
+from mqclient.wire.packets import XaCommit, XaEnd, XaPrepare, XaStart
 from mqclient.wire.primitives import Xid
 from mqclient.xa import XAER_RMFAIL, XAError
 from tests.support.broker import World
@@ -160,6 +160,17 @@ class QuickerTests(SynchronousTestCase):
         self.assertEqual((pair.arrived("late"), pair.a.queue("late").message_count), ([], 1))
 
 
+class NameTests(SynchronousTestCase):
+    def test_a_queue_that_only_by_its_name_waits_for_a_member_keeps_nothing_else_here(self) -> None:
+        pair = Leaving()
+        pair.sender.create_queue("$.artemis.internal.sf.mine")
+        pair.publish(b"1", address="$.artemis.internal.sf.mine")
+        pair.publish(b"2")
+        self.assertEqual(pair.find(), HEIR)
+        pair.run()
+        self.assertEqual((pair.arrived(), pair.waiting(), pair.a.queue("$.artemis.internal.sf.mine").message_count), ([b"2"], [], 1))
+
+
 class DisabledQueueTests(SynchronousTestCase):
     """A queue of the target that takes no messages: it would answer for each as if it had it."""
 
@@ -222,6 +233,30 @@ class BranchTests(SynchronousTestCase):
         pair.find()
         pair.run()
         self.assertEqual((lost, pair.leaving.progress.branches, len(pair.b.server.messaging.branches.prepared())), ([], 1, 1))
+
+    def test_one_that_is_committed_there_before_the_answer_has_come_brings_its_messages_once(self) -> None:
+        pair = Leaving()
+        manager, xid = pair.a.session(xa=True), Xid(1, b"branch", b"global")
+        manager.call(XaStart(xid))
+        manager.publish(b"1", address="q")
+        for request in (XaEnd(xid), XaPrepare(xid)):
+            manager.call(request)
+        move, lost = scale_down.move_branch, [pair]
+
+        async def breaks(target: Target, *args: Any) -> None:
+            await move(target, *args)
+            if lost:
+                pair.b.session(xa=True).call(XaCommit(xid, False))
+                lost.pop().runtime.links[-1].cut()
+                raise XAError(XAER_RMFAIL, "the connection was lost")
+
+        self.patch(scale_down, "move_branch", breaks)
+        pair.find()
+        pair.run()
+        again = pair.b.session(xa=True)
+        for branch in pair.b.server.messaging.branches.prepared():
+            again.call(XaCommit(branch.xid, False))
+        self.assertEqual((lost, pair.arrived(), pair.leaving.progress.branches), ([], [b"1"], 1))
 
     def test_a_branch_that_the_target_refuses_is_told_of_at_the_end(self) -> None:
         pair = Leaving()

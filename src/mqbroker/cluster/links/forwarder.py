@@ -27,7 +27,7 @@ from mqclient.errors import AddressFullError, ConnectionTimedOutError, Duplicate
 log = Logger(namespace="mqbroker.cluster")
 
 IN_FLIGHT_MESSAGES_MAX = 10_000
-"""Messages of one link to another broker that are sent and not answered."""
+"""Messages of one link to another broker, or of all links of one core bridge together, that are sent and not answered."""
 
 IN_FLIGHT_BYTES_MAX = 8 * 1024 * 1024
 """Bytes of the messages of one link that are sent and not answered; large bodies do not count, for they go one at a time."""
@@ -46,6 +46,9 @@ class ForwardingSettings:
     pending_ack_timeout: int = 60_000
     refused_retry_interval: int = 2_000
     """After this time a message that the target has refused is tried again."""
+    links: int = 1
+    """Links that take messages from the same queue.  Together they have no more under way than one alone: the target remembers the ids of
+    no more messages of one sender."""
 
 
 def _nothing() -> None: ...
@@ -82,6 +85,7 @@ class Forwarder:
         self._settings = settings
         self._outgoing = outgoing
         self._on_queue_deleted = on_queue_deleted
+        self._messages_max = max(IN_FLIGHT_MESSAGES_MAX // settings.links, 1)
         self._turn = server.turn
         self._settlement = server.messaging.settlement
         self._session: Session | None = None
@@ -224,7 +228,7 @@ class Forwarder:
         if not room:
             self._stalled = True
             self.ready = False
-        elif self.pending_bytes >= IN_FLIGHT_BYTES_MAX or len(in_flight) >= IN_FLIGHT_MESSAGES_MAX:
+        elif self.pending_bytes >= IN_FLIGHT_BYTES_MAX or len(in_flight) >= self._messages_max:
             self.ready = False
 
     def _answered(self, in_flight: dict[int, Reference], reference: Reference, error: MQError | None) -> None:
@@ -323,7 +327,7 @@ class Forwarder:
             and not self._paused
             and not self._stalled
             and self.pending_bytes < IN_FLIGHT_BYTES_MAX
-            and len(self._in_flight) < IN_FLIGHT_MESSAGES_MAX
+            and len(self._in_flight) < self._messages_max
         )
         if ready and not self.ready:
             self._turn.mark_queue(self.queue)

@@ -1,19 +1,18 @@
 """Moves the messages that wait for a member that has scaled down to the broker that took over its queues.
 
 A message states its queues by the ids that they had on the member.  The message goes to the queues of the same names on the broker that
-took over, or here where this broker did, as soon as these queues are known.  Until then the message waits, and so do later messages for the
-same queues.
+took over, or here where this broker did, as soon as these queues are known.  To queues of other brokers, which the member would have passed
+it on to, it goes by another way.  Until then the message waits, and so do later messages for the same queues.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from twisted.logger import Logger
 
 from mqbroker.messaging.core import is_stored
-from mqbroker.messaging.delivery.distribution import forward
 from mqbroker.messaging.ports import Cancellable
 from mqbroker.messaging.queues.queue import Queue
 from mqbroker.messaging.queues.references import Cursor, Reference
@@ -23,6 +22,7 @@ from mqclient.errors import MalformedPacketError
 from mqclient.wire.message import KEY_ROUTE_TO
 
 if TYPE_CHECKING:
+    from mqbroker.messaging.delivery.distribution import Send
     from mqbroker.messaging.message.message import Message
     from mqbroker.messaging.messaging import Messaging
     from mqbroker.messaging.turns.turn import ScanBudget
@@ -68,7 +68,7 @@ class Rerouting:
         self._missing: set[int] = set()
         """Ids of the queues that are not known yet."""
         self._found: list[Queue | RemoteBinding] = []
-        """The queues for the message that was looked at last: all of this broker, or all of another one."""
+        """The queues for the message that was looked at last."""
 
     def start(self) -> None:
         """Begin in a turn to come."""
@@ -181,11 +181,14 @@ class Rerouting:
         batch = core.store.begin()
         copy = message.duplicate(core.store.next_id())
         copy.strip_properties((_ROUTE_TO,))
-        queues: Sequence[Queue] = [each for each in self._found if isinstance(each, Queue)]
-        if not queues:
-            queues = forward(copy, [each for each in self._found if isinstance(each, RemoteBinding)])
         account = core.addresses.get(message.address.partition("::")[0], queue.address)
-        stored, arrived = core.paging.store(batch, copy, self._messaging.sending.distribution.references_for(copy, queues, account))
+        others: list[Send] = []
+        references = self._messaging.sending.distribution.distribute(copy, self._found, account, others)
+        stored, arrived = core.paging.store(batch, copy, references)
+        for other, its_references in others:
+            kept, waiting = core.paging.store(batch, other, its_references)
+            stored = stored or kept
+            arrived = [*arrived, *waiting]
         queue.take(reference)
         if is_stored(reference):
             batch.acknowledge(queue.queue_id, message)
@@ -221,6 +224,8 @@ class Rerouting:
         core, old = self._core, self._old_queues.get(number)
         if old is None:
             return None
+        if not self.queue.name.endswith(old.node_id):
+            return core.routing.remote(old.cluster_name)
         if self._target != core.store.node_id:
             return core.routing.remote(old.queue_name + self._target)
         queue = core.queues.get(old.queue_name)

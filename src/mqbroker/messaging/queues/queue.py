@@ -28,6 +28,11 @@ if TYPE_CHECKING:
     from mqbroker.messaging.turns.turn import Deliverable, Turn
 
 
+DOUBTED_MAX = 20_000
+"""Messages of one queue of which is remembered that another broker may have them: twice as many as one link has under way.  Those that
+other consumers have taken meanwhile are among them."""
+
+
 class _ConsumerGroup:
     """Consumers of one priority, served in turn."""
 
@@ -240,7 +245,8 @@ class Queue:
         return 0 < expiration <= self.clock.wall_ms() and self.expires and message.message_id not in self.in_doubt
 
     def doubt(self, message_ids: Iterable[int]) -> None:
-        self.in_doubt |= frozenset(message_ids)
+        doubted = self.in_doubt | frozenset(message_ids)
+        self.in_doubt = frozenset(sorted(doubted)[-DOUBTED_MAX:]) if len(doubted) > DOUBTED_MAX else doubted
 
     def doubt_no_more(self, message_id: int) -> None:
         self.in_doubt -= {message_id}

@@ -138,7 +138,7 @@ def _remove_oldest(file_system: FileSystem, roots: Roots, root: str, saved: int)
     directory = roots.path(root)
     old = [join(directory, f"{PREFIX}{number}") for number in sorted(former_numbers(file_system, directory))]
     counted = [each for each in old if not file_system.exists(join(each, KEPT))]
-    for each in counted[: len(counted) - saved]:
+    for each in counted[: max(len(counted) - saved, 0)]:
         if roots.has_folders(root):
             for name in file_system.list(each):
                 _empty_folder(file_system, join(each, name), None)

@@ -11,10 +11,12 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.cluster.links import forwarder as forwarder_module
 from mqbroker.cluster.links.forwarder import ForwardingSettings
-from mqbroker.cluster.links.outgoing import Outgoing, assemble, duplicate_id_entry
+from mqbroker.cluster.links.outgoing import CoreBridgeMessages, Outgoing, assemble, duplicate_id_entry
 from mqbroker.config.model.cluster import BridgeConfiguration
 from mqbroker.config.model.configuration import Configuration
+from mqbroker.messaging.core import STRAY_IDS_MAX
 from mqbroker.messaging.message.message import Message
+from mqbroker.messaging.queues import queue as queue_module
 from mqclient.errors import error_for_code
 from mqclient.wire import packets as wire
 from mqclient.wire.message import KEY_SCHEDULED_DELIVERY
@@ -324,12 +326,51 @@ class KindsTests(SynchronousTestCase):
         self.assertEqual((pair.waiting(), queue.messages_expired, len(queue.in_doubt)), ([], 0, 0))
         self.assertEqual(pair.arrived(), [b"1", b"2"])
 
+    def test_what_others_take_after_each_loss_does_not_gather_without_end(self) -> None:
+        self.patch(queue_module, "DOUBTED_MAX", 15)
+        pair = Pair(outgoing=with_duplicate_ids)
+        queue = pair.a.queue("q")
+        for doubted in (10, 15, 15):
+            pair.start()
+            Deaf(pair, None)
+            pair.publish(*[b"1"] * 10, expiration=START_MS + 100_000)
+            pair.stir()
+            pair.bridge.pause()
+            pair.link.cut()
+            pair.stir()
+            latest = max(reference.message.message_id for reference in queue.references)
+            pair.a.messaging.removal.purge(queue)
+            self.assertEqual((len(queue.in_doubt), max(queue.in_doubt)), (doubted, latest))
+            pair.bridge.resume()
+            pair.advance(3)
+
     def test_messages_that_are_not_durable_go_too(self) -> None:
         pair = Pair()
         pair.start()
         pair.publish(b"1", durable=False)
         pair.stir()
         self.assertEqual((pair.arrived(), pair.a.queue("q").message_count), ([b"1"], 0))
+
+    def test_a_target_remembers_all_that_are_under_way_to_an_address_that_was_not_there_when_the_ids_were_read(self) -> None:
+        pair = Pair(outgoing=CoreBridgeMessages(NODE_ID, 102400, "later"))
+        self.assertIsNotNone(pair.b.server.messaging.core.duplicate_ids("BRIDGE.later"))
+        pair.receiver.create_queue("later")
+        bodies = [b"%d" % number for number in range(STRAY_IDS_MAX + 1)]
+        self.cut_before_the_answers(pair, bodies)
+        self.assertEqual((pair.arrived("later"), pair.waiting()), (bodies, []))
+
+    def cut_before_the_answers(self, pair: Pair, bodies: list[bytes]) -> None:
+        """The target gets everything, and cannot say so before the link breaks."""
+        pair.start()
+        pair.publish(*bodies)
+        for _ in range(5):
+            pair.clock.advance(0)
+            arrived = bytes(pair.link.to_broker)
+            pair.link.to_broker.clear()
+            pair.link.connection.received(arrived)
+        self.assertEqual(pair.forwarder.pending, len(bodies))
+        pair.link.cut()
+        pair.advance(5)
 
     def test_late_answers_of_a_link_that_was_left_settle_nothing(self) -> None:
         pair = Pair()

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from mqbroker.cluster.membership.member import Member
 from mqbroker.cluster.remote_queues import rerouting
+from mqbroker.cluster.remote_queues.interests import Interests
 from mqclient.wire.packets import Commit
-from mqclient.wire.properties import LONG
+from mqclient.wire.properties import LONG, STRING
 from tests.unit.cluster.flow_support import OTHER, PEER, binding, consumer
 from tests.unit.cluster.test_connection import ConnectionTestCase, carried
 
@@ -113,6 +116,38 @@ class ScaledDownTests(ConnectionTestCase):
         assert isinstance(stated, bytes)
         self.assertEqual({int.from_bytes(stated[at : at + 8], "big") for at in (0, 8)}, {17, 18})
         self.assertTrue(carried(leaving).queue.deleted)
+
+    def test_what_was_to_go_further_takes_another_way_there(self) -> None:
+        """The member passed messages on to a broker that has not left, and that can be reached without it."""
+        third = "00000000-0000-11ee-8000-00000000000d"
+        self.loads.flow_settings = replace(self.loads.flow_settings, interests=Interests("", 2, "activemq.notifications", ()))
+        leaving, other = self.appear(PEER, 1), self.appear(OTHER, 1)
+        further = binding(queue="q", node_id=third, remote_id=77, distance=1)
+        carried(leaving).flow.handle(further)
+        carried(leaving).flow.handle({**further, "_AMQ_NotifType": (STRING, "CONSUMER_CREATED")})
+        self.world.session().publish(b"1", "q")
+        self.assertEqual(bodies(leaving), [b"1"])
+        carried(other).flow.handle(binding(queue="q", node_id=third, remote_id=88, distance=1))
+        self.scale_down(leaving, OTHER)
+        self.clock.advance(0)
+        self.assertEqual((bodies(other), carried(leaving).queue.deleted), ([b"1"], True))
+
+    def test_one_message_may_stay_here_and_go_further(self) -> None:
+        third = "00000000-0000-11ee-8000-00000000000d"
+        self.loads.flow_settings = replace(self.loads.flow_settings, interests=Interests("", 2, "activemq.notifications", ()))
+        leaving, other = self.appear(PEER, 1), self.appear(OTHER, 1)
+        for further in (binding(queue="x", address="a"), binding(queue="y", address="a", node_id=third, remote_id=77, distance=1)):
+            carried(leaving).flow.handle(further)
+            carried(leaving).flow.handle({**further, "_AMQ_NotifType": (STRING, "CONSUMER_CREATED")})
+        sender = self.world.session()
+        sender.create_queue("here", "a", routing_type=0)
+        sender.publish(b"1", "a", routing_type=0)
+        self.assertEqual(bodies(leaving), [b"1"])
+        sender.create_queue("x", "a", routing_type=0)
+        carried(other).flow.handle(binding(queue="y", address="a", node_id=third, remote_id=88, distance=1))
+        self.scale_down(leaving, self.world.server.node_id)
+        self.clock.advance(0)
+        self.assertEqual((self.world.queue("x").message_count, bodies(other), carried(leaving).queue.deleted), (1, [b"1"], True))
 
 
 def bodies(found: Member) -> list[bytes]:

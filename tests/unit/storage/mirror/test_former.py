@@ -92,6 +92,12 @@ class FormerTests(TestCase):
             self.assertEqual(set(self.files()) - {"journal/server.lock"}, kept)
             self.assertEqual(self.files()["journal/oldreplica.3/mqbroker-data-1.mqj"], b"3")
 
+    def test_nothing_goes_before_there_are_more_than_are_saved(self) -> None:
+        for times in range(1, 5):
+            self.fill(f"data {times}")
+            self.empty(4)
+            self.assertEqual(len(self.disk.list(JOURNAL)) - 1, times)
+
     def test_with_none_saved_what_is_there_goes(self) -> None:
         self.empty(0)
         self.fill("first")
