@@ -193,7 +193,7 @@ class PassiveSide:
             return
 
         def end() -> None:
-            # With the word it is complete, also while that is being written.
+            # The copy is complete with the word of the other one, also while that is being written.
             if seeker is self._own.seeker and not keeper.latest.complete and seeker.state != passive.name:
                 seeker.cease()
                 self._refused("the other copy has not come", None)

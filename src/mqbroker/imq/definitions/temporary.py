@@ -190,7 +190,7 @@ class TemporaryDestinations:
                 self._server.clock.call_later(0, self._server.turn.run, self._follow, *moved)
 
     def _follow(self, made: _Made, home: str) -> None:
-        """The connection here of a client that is at ``home`` by now has ended; the link there may be lost meanwhile."""
+        """A client that is at ``home`` by now has lost its connection here; the link to ``home`` may be lost meanwhile, too."""
         self._learn(made, home)
         if home not in self._peers.by_id and home not in self._timers:
             self._wait(home)

@@ -237,14 +237,14 @@ class ChangeOfMaster:
                 self._tell(peer)
 
     def _tell(self, peer: Peer) -> None:
-        """Once what this broker knows is durable: after a crash nobody would be the master that others have heard of."""
+        """Tell ``peer`` once what this broker knows is durable: after a crash nobody would be the master of whom others have heard."""
         store = self._server.store
         store.when_synced(store.ticket(), self._tell_stored, peer)
 
     def _tell_stored(self, peer: Peer) -> None:
         recording = self._recording
         if recording.stopped or recording.keeping.blocked is not None:
-            return  # all are told when it is known what becomes of another change
+            return  # when another change has ended, all members are told
         peer.ask("newMaster", "", recording.place, recording.master, self._server.node_id).addErrback(self._not_told, peer)
 
     def _linked(self, peer: Peer) -> None:

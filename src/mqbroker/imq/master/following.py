@@ -233,7 +233,7 @@ class Follower:
         self._standing.keep()
 
     def _reached(self) -> None:
-        """Answer who waits for this position, before anything that follows is made."""
+        """Answer the requests that wait for this position, before any later change is made."""
         there = [answer for position, answer in self._reaching if position <= self._standing.position]
         if not there:
             return
@@ -280,7 +280,7 @@ class Follower:
         self._events.unrecorded(unrecorded)
 
     def _make_overtaken(self, record: ChangeRecord) -> None:
-        """Make this broker's own changes that others have followed, as a deletion of what was made again since: ``record`` comes after."""
+        """Make own changes that later ones of others have undone, as a deletion before its queue was made again: ``record`` comes after."""
         for change, answer in list(self._expected.values()):
             present = record.get(change.key)
             if change.position <= record.last and (present is None or present.life != change.position):

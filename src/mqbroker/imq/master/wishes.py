@@ -216,7 +216,7 @@ class Wishes:
             self._owner.tell(position)
 
     def _reached(self, request: _Request, position: int, error: MQError | None) -> None:
-        """What was wished for is so at ``position``; later it may be so no more, and a whole record is taken over as it is then."""
+        """The wish holds at ``position``.  Later changes may have ended that, and a whole record is taken over as it stands at its end."""
         if error is None and self._owner.standing.position != position:
             error = IllegalStateError(f"others have changed the change record while {request.wish.name} waited for it: try again")
         request.answered(error, position)

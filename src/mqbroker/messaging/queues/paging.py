@@ -122,7 +122,7 @@ class Paging:
 
     def wanted(self, memory: AddressMemory) -> bool:
         """Does the next message of this address go to a page?"""
-        # By its name, too: it may have been deleted and made anew since the message got its account.
+        # The name counts, too: the address may have been deleted and made anew since the message got its account.
         return memory.paging is not None or memory.must_page or memory.name in self.addresses
 
     def takes_all(self, memory: AddressMemory) -> bool:
@@ -211,7 +211,7 @@ class Paging:
             self.core.report("AMQ224108", f"address {name} has stopped paging: all its pages are consumed")
 
     def _start(self, name: str, folder: PageFolder) -> AddressPaging:
-        # Not that of the message: the address may have been deleted and made anew while the message was in a transaction.
+        # The message may have another account: its address may have been deleted and made anew while it was in a transaction.
         memory = self.core.account_of(name)
         self.core.report(
             "AMQ222038",

@@ -345,7 +345,7 @@ class Queue:
         self.turn.mark_queue(self)
 
     def _due(self, due: list[Reference]) -> None:
-        # With readers each goes to the end, with another id.
+        # Where there are readers, each message goes to the end, with another id.
         for reference in due if self.has_readers else reversed(due):
             reference.scheduled = 0
             self.references.prepend(reference)

@@ -319,13 +319,18 @@ class OrderlyEndTests(FailoverTestCase):
         self.assertEqual(self.broker.names(CHANNEL)[-1], "SESS_CLOSE")
         self.assertRaises(ObjectClosedError, self.world.finish, send)
 
-    def test_close_of_a_consumer_that_is_cancelled_closes_it(self) -> None:
+    def handling(self) -> tuple[Any, Deferred[None]]:
+        """A consumer whose handler has a message, and the end of that handler."""
         self.start()
         consumer = self.world.finish(self.session.create_consumer("q"))
         self.world.finish(self.session.start())
-        handling: Deferred[None] = Deferred()
-        consumer.set_message_handler(lambda _: handling)
+        handled: Deferred[None] = Deferred()
+        consumer.set_message_handler(lambda _: handled)
         self.broker.deliver(CHANNEL, message(1))
+        return consumer, handled
+
+    def test_close_of_a_consumer_that_is_cancelled_closes_it(self) -> None:
+        consumer, handled = self.handling()
         closing: Any = consumer.close()
         closing.addErrback(lambda _: None)
         self.world.network.stir()
@@ -334,18 +339,13 @@ class OrderlyEndTests(FailoverTestCase):
         self.world.network.stir()
         self.assertEqual(len(self.broker.got(ConsumerClose)), 1)
         self.assertEqual((consumer.closed, self.session.consumers), (True, ()))
-        handling.callback(None)
+        handled.callback(None)
 
     def test_start_while_a_stop_waits_for_a_handler(self) -> None:
         """The stop would come to the broker last, and a session that is started as far as its callers know would get nothing more."""
-        self.start()
-        consumer = self.world.finish(self.session.create_consumer("q"))
-        self.world.finish(self.session.start())
-        handling: Deferred[None] = Deferred()
-        consumer.set_message_handler(lambda _: handling)
-        self.broker.deliver(CHANNEL, message(1))
+        _, handled = self.handling()
         stop, start = self.session.stop(), self.session.start()
-        handling.callback(None)
+        handled.callback(None)
         for call in (stop, start):
             self.world.finish(call)
         self.assertEqual(self.broker.names(CHANNEL)[-1], "SESS_START")
