@@ -66,6 +66,19 @@ class ProofTests(SynchronousTestCase):
         self.worker.run()
         self.assertEqual((self.told, self.clock.pending), ([True], 0))
 
+    def test_a_commit_ends_when_its_connection_is_lost_and_another_one_could_not_be_made_at_once(self) -> None:
+        self.proof.open(lambda reason: None)
+        self.claim()
+        self.service.down = True
+        self.manager.lose()
+        self.proof.commit(1, self.told.append)
+        self.worker.run()
+        self.assertEqual(self.told, [])
+        self.service.down = False
+        self.clock.advance(AGAIN_SECONDS)
+        self.worker.run()
+        self.assertEqual((self.told, self.clock.pending), ([False], 0))
+
     def test_a_stop_ends_the_repetition(self) -> None:
         self.claim()
         self.service.down = True
