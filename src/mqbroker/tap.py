@@ -237,7 +237,7 @@ def makeService(options: Options) -> BrokerService:
             start = imq_start(options, os.environ)
             settings = settings_from_instance(folder, files, os.environ, options["definitions"], options["broker"], start)
         else:
-            settings = settings_from_file(Path(options["config"]), Path(options["data"] or "."), files, os.environ)
+            settings = settings_from_file(Path(options["config"]), Path(options["data"] or "."), files, os.environ | options["definitions"])
     except (ConfigurationError, OSError) as error:
         raise SystemExit(f"mqbroker: {error}") from error
     set_folders(settings.configuration, options)

@@ -9,13 +9,23 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.config.imq.instance import ImqStart
 from mqbroker.config.model.configuration import Configuration
-from mqbroker.tap import Options, arguments_again, imq_start, set_folders
+from mqbroker.tap import Options, arguments_again, imq_start, makeService, set_folders
+from tests.unit.config.test_parse import document
 
 
 class OptionsTests(SynchronousTestCase):
     def test_a_configuration_or_an_instance(self) -> None:
         for arguments in ([], ["--config", "a", "--instance", "b"], ["--instance", "b", "--data", "d"]):
             self.assertRaises(UsageError, Options().parseOptions, arguments)
+
+    def test_definitions_hold_for_a_configuration_too(self) -> None:
+        """As `mqbroker check config` has them."""
+        path = Path(self.mktemp())
+        path.write_text(document("<name>${who:nobody}</name><security-enabled>false</security-enabled>"))
+        options = Options()
+        options.parseOptions(["--config", str(path), "-Dwho=me", "-D", "brokerconfig.globalMaxMessages=5"])
+        configuration = makeService(options).broker.configuration
+        self.assertEqual((configuration.name, configuration.global_max_messages), ("me", 5))
 
     def test_the_usage_line_names_the_command_once(self) -> None:
         self.assertEqual(Options().getSynopsis().count("mqbroker"), 0)

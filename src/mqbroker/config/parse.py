@@ -171,7 +171,7 @@ def _warn_about_paging(configuration: Configuration, core: Content, name: str, f
     repository = configuration.address_settings_repository()
     line = next((content.place[1] for content in core.all("address-settings")), 0)
     for match, partial in configuration.address_settings.items():
-        limited = any(partial.get(field_name) is not None for field_name in ("page_limit_bytes", "page_limit_messages"))
+        limited = any(partial.get(field_name) not in (None, -1) for field_name in ("page_limit_bytes", "page_limit_messages"))
         settings = repository.lookup(match)
         if limited and settings.page_full_policy is None:
             findings.warn(name, line, f"AMQ224124: address-setting {match}: a page limit holds only together with page-full-policy")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -199,6 +200,9 @@ class ActiveBroker:
         """Join other brokers, if the configuration or a kept bridge asks for it.  Raises :class:`StartError`."""
         if self.settings.configuration.joins_others or any(kind == KEPT_BRIDGE_KIND for kind, _ in self._kept):
             self.others.join()
+            if self.settings.imq is not None:
+                # The broker may become active again in this process, and must not forget or restore anything then.
+                self.settings.imq = replace(self.settings.imq, start=self.settings.imq.start.again())
 
     def retire(self, leave: Callable[[], object]) -> None:
         """Look for a broker that takes the messages; ``leave`` is called as soon as there is one."""

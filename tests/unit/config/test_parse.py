@@ -76,6 +76,13 @@ class MeaningTests(ConfigurationTestCase):
         self.assertEqual((found.cluster_password, found.acceptors[0].parameters["keyStorePassword"]), ("secret", "secret"))
         self.assertNotIn("secret", repr(found))
 
+    def test_the_user_of_a_database_may_be_masked_too(self) -> None:
+        login = "<jdbc-user>ENC(-41e444c3ed07d6dd)</jdbc-user><jdbc-password>ENC(-41e444c3ed07d6dd)</jdbc-password>"
+        store = f"<store><database-store><jdbc-connection-url>jdbc:postgresql://h/d</jdbc-connection-url>{login}</database-store></store>"
+        found = self.configured(store).database_store
+        assert found is not None
+        self.assertEqual((found.user, found.password), ("secret", "secret"))
+
     def test_masked_with_a_key(self) -> None:
         password = "<cluster-password>ENC(-6b1a20b785246e71)</cluster-password>"
         codec = "<password-codec>org.apache.activemq.artemis.utils.DefaultSensitiveStringCodec;key=fortyTwo</password-codec>"

@@ -10,14 +10,17 @@ from twisted.logger import formatEvent, globalLogPublisher
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.config.imq.instance import ImqStart
+from mqbroker.node.life import BrokerLife
 from mqbroker.node.parts import StartError
 from mqbroker.server.management.registry import ManagementError
 from mqbroker.storage.memorystore import MemoryStore
 from mqclient.protocol.topology import place
-from tests.support.broker import World
+from mqclient.wire import packets as wire
+from tests.support.broker import Peer, World
 from tests.support.clock import FakeClock
 from tests.unit.cluster.bridge_support import MemoryRuntime
 from tests.unit.config.imq.support import PROPERTIES, Files, Made
+from tests.unit.node.test_life_network import NetworkCase
 
 TEXT = "imq.cluster.brokerlist=here,b\nimq.cluster.masterbroker="
 RECORD = "/record"
@@ -97,3 +100,53 @@ class RecordTests(InstanceCase):
         self.files.files[RECORD] = ""
         error = self.assertRaises(StartError, self.start, master="b", restore=RECORD)
         self.assertIn("-restore /record: ", str(error))
+
+
+class OnceTests(NetworkCase):
+    """What a start was told to do once is not done again when the process becomes active a second time."""
+
+    def started_as(self, **start: Any) -> BrokerLife:
+        made = Made(TEXT + "here")
+        assert made.instance is not None
+        self.configuration = made.configuration
+        self.configuration.security_enabled = False
+        self.files = Files({})
+        life = self.life(
+            network=self.network,
+            make_runtime=lambda: MemoryRuntime(self.clock),
+            read_file=self.files.read,
+            write_file=lambda path, data: self.files.files.update({path: data.decode("latin-1")}),
+        )
+        life.settings.imq = replace(made.instance, start=ImqStart(**start))
+        life.start()
+        self.settle()
+        return life
+
+    def leave_and_return(self, life: BrokerLife) -> None:
+        self.cut()
+        self.assertEqual(life.state, "stopped")
+        self.restore()
+        self.assertEqual(life.state, "active")
+
+    def test_messages_are_forgotten_at_the_start_alone(self) -> None:
+        life = self.started_as(resets=("messages",))
+        session = Peer(self.listeners[-1]).open()  # type: ignore[arg-type]
+        session.send(wire.CreateQueueV2("q", "q", durable=True, routing_type=1))
+        self.settle()
+        session.publish()
+        self.settle()
+        self.assertEqual(self.counts(life), {"q": 1})
+        self.leave_and_return(life)
+        self.assertEqual(self.counts(life), {"q": 1})
+        self.stopped(life)
+
+    def counts(self, life: BrokerLife) -> dict[str, int]:
+        return {name: queue.message_count for name, queue in life.active.messaging.core.queues.items() if name == "q"}
+
+    def test_the_record_is_backed_up_at_the_start_alone(self) -> None:
+        life = self.started_as(backup=RECORD)
+        self.assertIn(RECORD, self.files.files)
+        self.files.files.clear()
+        self.leave_and_return(life)
+        self.assertEqual(self.files.files, {})
+        self.stopped(life)

@@ -87,13 +87,20 @@ class DatabaseTarget:
         start = ImqStart(self.defined, options, installation_of(self.libhome), environment=os.environ)
         findings = Findings()
         checked = read_imq_properties(folder, start, read_bytes, findings)
-        passwords = Passwords(checked, posixpath.join(folder, "etc"), read_bytes, findings)
+        passwords = Passwords(checked, posixpath.join(folder, "etc"), read_bytes, findings, self._key)
         found = None
         if not findings.errors:
             found = find_databases(checked, folder, passwords, findings, self._written_store, self.user, self.password)
         if found is None or findings.errors:
             raise CommandError("\n".join(map(str, findings.errors)))
         return found
+
+    def _key(self) -> str:
+        """The key of masked passwords."""
+        from mqbroker.config.masking import codec_key
+
+        configuration = read_broker_xml(self.folder, self.defined)
+        return codec_key(None if configuration is None else configuration.password_codec, os.environ.get)
 
     def _written_store(self) -> DatabaseStoreConfiguration | None:
         configuration = read_broker_xml(self.folder, self.defined)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -188,11 +189,11 @@ class Target:
 
 
 def _plain(text: str) -> str:
-    from mqbroker.config.masking import MaskingError, decode_masked, unwrap
+    from mqbroker.config.masking import MaskingError, codec_key, decode_masked, unwrap
 
     masked = unwrap(text)
     try:
-        return text if masked is None else decode_masked(masked)
+        return text if masked is None else decode_masked(masked, codec_key(None, os.environ.get))
     except MaskingError as error:
         raise CommandError(f"Error: the password in the passfile cannot be read: {error}") from error
 

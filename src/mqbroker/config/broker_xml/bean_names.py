@@ -30,15 +30,21 @@ class BeanReader:
 
         ``more`` are names that may stand there too, for the message.
         """
-        known = {bean: item for item in items for bean in (camel(item.name), *item.beans)}
-        item = {folded(bean): item for bean, item in known.items()}.get(folded(name))
+        item = self.item(entry, name, items, more)
         if item is None:
-            self.unknown(entry, name, [*more, *known])
             return None
         value = self.convert(entry, item)
         if item.target in _REFS and value is not None:
             value = tuple(Ref(each, (entry.file, entry.line)) for each in value)
         return None if value is None else (item.target, value)
+
+    def item(self, entry: Entry, name: str, items: Iterable[Item], more: Sequence[str] = ()) -> Item | None:
+        """The one of ``items`` called ``name``; None after an error."""
+        known = {bean: item for item in items for bean in (camel(item.name), *item.beans)}
+        found = {folded(bean): item for bean, item in known.items()}.get(folded(name))
+        if found is None:
+            self.unknown(entry, name, [*more, *known])
+        return found
 
     def convert(self, entry: Entry, item: Item) -> Any:
         """The value of ``entry`` as one of ``item``; None after an error."""

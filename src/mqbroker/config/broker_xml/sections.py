@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import fields
 from typing import Any
 
@@ -43,10 +43,13 @@ class _Sections:
         configuration.acceptors += self._transports("acceptor")
         configuration.connectors |= {uri.name: uri for uri in self._transports("connector")}
         self._security()
-        for user, limit in self._first("resource-limit"):
+        for user, limit in self._last("resource-limit"):
             configuration.resource_limits[user] = ResourceLimit(limit.values.get("max_connections", -1), limit.values.get("max_queues", -1))
-        for match, setting in self._first("address", "AMQ222301: "):
-            if self._usable_match(setting, match):
+        for setting in self._core.all("address-settings", "address-setting"):
+            match = setting.name
+            if match in configuration.address_settings:
+                self._warn(setting, f"AMQ222301: a second address-setting for {match} is left out")
+            elif match is not None and self._usable_match(setting, match):
                 configuration.address_settings[match] = {name: value for name, value in setting.values.items() if name != "match"}
         for address in self._core.all("addresses", "address"):
             self._address(address)
@@ -63,8 +66,9 @@ class _Sections:
             expected = "expected jdbc:sqlite:FILE or jdbc:postgresql://HOST:PORT/DATABASE; the Derby default of Artemis cannot be opened"
             self._error(content, f"<database-store> lacks <jdbc-connection-url>: {expected}")
             return
-        if "password" in values:
-            values["password"] = self._unmask(values["password"], *content.at("password"))
+        for name in ("user", "password"):
+            if name in values:
+                values[name] = self._unmask(values[name], *content.at(name))
         configuration = self._configuration.database_store = DatabaseStoreConfiguration(**values)
         problem = configuration.problem()
         if problem is not None:
@@ -109,19 +113,19 @@ class _Sections:
                 if uri is not None:
                     yield uri
 
-    def _first(self, what: str, code: str = "") -> Iterator[tuple[str, Content]]:
-        """The settings by their match; a second one with the same is left out."""
-        seen: set[str] = set()
+    def _last(self, what: str) -> Iterable[tuple[str, Content]]:
+        """The settings by their match; of several with the same one the last counts, as in Artemis."""
+        found: dict[str, Content] = {}
         for content in self._core.all(f"{what}-settings", f"{what}-setting"):
             match = content.name
-            if match in seen:
-                self._warn(content, f"{code}a second {what}-setting for {match} is left out")
-            elif match is not None:
-                seen.add(match)
-                yield match, content
+            if match in found:
+                self._warn(content, f"there is a second {what}-setting for {match}: the later one counts")
+            if match is not None:
+                found[match] = content
+        return found.items()
 
     def _security(self) -> None:
-        for match, setting in self._first("security", "AMQ222301: "):
+        for match, setting in self._last("security"):
             permissions: dict[str, frozenset[str]] = {}
             for content in setting.all("permission"):
                 kind = self._permission(content)

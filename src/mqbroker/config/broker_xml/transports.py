@@ -74,6 +74,8 @@ class _Transport:
             shown = f"{self._shown}: {name}"
             item = self._items.get(name)
             if item is not None:
+                # As it is checked: a line break behind "true" must not turn TLS off.
+                parameters[name] = text.strip()
                 reader.value(item, text.strip(), *self._content.place, shown)
                 if name in PASSWORD_PARAMETERS:
                     parameters[name] = self._unmask(text, *self._content.place)

@@ -8,9 +8,9 @@ from typing import Any
 
 from mqbroker.config.imq.files import PREFIX
 from mqbroker.config.imq.layers import COMMAND_LINE, DEFAULT, Layers, Setting
-from mqbroker.config.imq.table import KNOWN_NAMES, find_property
+from mqbroker.config.imq.table import KNOWN_NAMES, ImqProperty, find_property, is_secret
 from mqbroker.config.problems import Findings, did_you_mean
-from mqbroker.config.schema.model import Item, Support
+from mqbroker.config.schema.model import Support
 
 _JAVA = ("java.", "javax.", "com.sun.", ".level", "org.")
 """Begin names that OpenMQ's files may hold for Java itself."""
@@ -56,7 +56,7 @@ def check_layers(layers: Layers, findings: Findings) -> Checked:
             hint = did_you_mean(setting.name, KNOWN_NAMES, ": expected a property of Open Message Queue")
             findings.error(file, line, f"{setting.name} is not known{hint}")
             continue
-        value = _value(setting, entry.item, findings)
+        value = _value(setting, entry, findings)
         if value is not None:
             values[setting.name] = value
     return Checked(layers, values)
@@ -67,19 +67,21 @@ def _foreign(setting: Setting, findings: Findings) -> None:
         findings.warn(*place_of(setting), f"{setting.name} is no property of Open Message Queue and has no effect")
 
 
-def _value(setting: Setting, item: Item, findings: Findings) -> Any:
+def _value(setting: Setting, entry: ImqProperty, findings: Findings) -> Any:
     file, line = place_of(setting)
-    if setting.value == "":
+    item, text = entry.item, setting.value or entry.default
+    if text == "":
         return ""
+    shown = f"{setting.name}={'****' if is_secret(setting.name, text) else text}"
     try:
-        value = item.kind.convert(setting.value)
+        value = item.kind.convert(text)
     except ValueError:
-        findings.error(file, line, f"{setting.name}={setting.value}: expected {item.kind.expected}")
+        findings.error(file, line, f"{shown}: expected {item.kind.expected}")
         return None
     if setting.origin.layer == DEFAULT or item.support is Support.HONOURED or item.unless is None or value in item.unless:
         return value
     if item.support is Support.REFUSED:
-        findings.error(file, line, f"{setting.name}={setting.value} is refused: {item.reason}")
+        findings.error(file, line, f"{shown} is refused: {item.reason}")
     else:
-        findings.warn(file, line, f"{setting.name}={setting.value} has no effect: {item.reason}")
+        findings.warn(file, line, f"{shown} has no effect: {item.reason}")
     return value

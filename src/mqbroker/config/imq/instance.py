@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from mqbroker.config.imq.checked import Checked, check_layers
 from mqbroker.config.imq.files import PROPERTIES_FILE
@@ -36,6 +36,10 @@ class ImqStart:
     backup: str | None = None
     restore: str | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
+
+    def again(self) -> ImqStart:
+        """The next start of the same process: what was to be done once is not done again."""
+        return replace(self, resets=(), backup=None, restore=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +92,7 @@ def make_imq_instance(
     """
     checked = read_imq_properties(folder, start, read_file, findings)
     findings.check()
-    make_home_broker(configuration, checked, Instance(folder, broker_xml, etc, host_names, read_file), findings)
+    make_home_broker(configuration, checked, Instance(folder, broker_xml, etc, host_names, read_file, start.environment), findings)
     findings.check()
     return ImqInstance(folder, etc, host_names, start, checked)
 

@@ -14,6 +14,7 @@ from mqbroker.config.imq.destinations import DEAD_MESSAGE_QUEUE, AttributeRefuse
 from mqbroker.config.imq.members import ENHANCED, MASTER, Members, find_members
 from mqbroker.config.imq.passwords import Passwords
 from mqbroker.config.imq.places import Place
+from mqbroker.config.masking import codec_key
 from mqbroker.config.model.address_elements import ADDRESS_SETTING
 from mqbroker.config.model.address_settings import ANYCAST, MULTICAST, PartialSettings
 from mqbroker.config.model.cluster import ClusterConnectionConfiguration
@@ -61,6 +62,7 @@ class Instance:
     """The place of the instance, for values that the properties leave out.
 
     ``broker_xml`` is its path for messages, ``etc`` the folder of key stores; ``host_names`` are the names of this machine, the best first.
+    ``environment`` are the variables of the process, of which one may be the key of masked passwords.
     """
 
     folder: str
@@ -68,6 +70,7 @@ class Instance:
     etc: str
     host_names: Sequence[str]
     read_file: Callable[[str], bytes]
+    environment: Mapping[str, str] = field(default_factory=dict)
 
 
 def make_home_broker(configuration: Configuration, checked: Checked, instance: Instance, findings: Findings) -> None:
@@ -93,7 +96,7 @@ class _Maker:
     passwords: Passwords = field(init=False)
 
     def make(self) -> None:
-        self.passwords = Passwords(self.checked, self.instance.etc, self.instance.read_file, self.findings)
+        self.passwords = Passwords(self.checked, self.instance.etc, self.instance.read_file, self.findings, self._key)
         self._refuse_other_clusters()
         self.configuration.name = self.checked["imq.instancename"]
         self.services = self._active_services()
@@ -110,6 +113,10 @@ class _Maker:
         self._destinations()
         self.configuration.message_expiry_scan_period = self._ms("imq.message.expiration.interval") or -1
         self.configuration.home_cluster = self._home_cluster(members)
+
+    def _key(self) -> str:
+        """The key of masked passwords, as in the broker.xml."""
+        return codec_key(self.configuration.password_codec, self.instance.environment.get)
 
     def _refuse_other_clusters(self) -> None:
         configuration = self.configuration
@@ -249,7 +256,7 @@ class _Maker:
         """The settings of destinations of this routing type that are created automatically, and of no others."""
         layers = self.checked.layers
         names = {prefix + name: name for prefix, attributes in _AUTO_CREATED[kind].items() for name in attributes}
-        texts = {name: layers.text(key) for key, name in names.items() if layers.given(key)}
+        texts = {name: layers.text(key) for key, name in names.items() if layers.given(key) and layers.text(key)}
         try:
             beans = settings_with({}, parse_attributes(texts, queue=kind == ANYCAST))
         except AttributeRefused as error:

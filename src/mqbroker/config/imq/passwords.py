@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import posixpath
+from collections.abc import Callable
 
 from mqbroker.config.imq.checked import Checked
 from mqbroker.config.imq.layers import ReadFile
-from mqbroker.config.masking import MaskingError, decode_masked, unwrap
+from mqbroker.config.masking import DEFAULT_KEY, MaskingError, decode_masked, unwrap
 from mqbroker.config.problems import Findings
 from mqbroker.config.properties.properties import PropertiesError, parse_properties
 
 
 class Passwords:
-    """The passwords of one instance; ``etc`` is the folder that the passfile is relative to.  Errors go to ``findings``."""
+    """The passwords of one instance; ``etc`` is the folder that the passfile is relative to, ``find_key`` gives the key of masked ones.
 
-    def __init__(self, checked: Checked, etc: str, read_file: ReadFile, findings: Findings) -> None:
+    Errors go to ``findings``.
+    """
+
+    def __init__(
+        self, checked: Checked, etc: str, read_file: ReadFile, findings: Findings, find_key: Callable[[], str] = lambda: DEFAULT_KEY
+    ) -> None:
         self._checked = checked
         self._etc = etc
         self._read_file = read_file
         self._findings = findings
+        self._find_key = find_key
         self._entries: dict[str, str] | None = None
 
     def get(self, name: str) -> str | None:
@@ -28,7 +35,7 @@ class Passwords:
         if masked is None:
             return text
         try:
-            return decode_masked(masked)
+            return decode_masked(masked, self._find_key())
         except MaskingError as error:
             self._findings.error(*self._checked.place(name), f"{name}: a masked password cannot be read: {error}")
             return ""

@@ -89,7 +89,7 @@ def read_instance(
 def _etc_folder(folder: str, read_file: ReadFile) -> str:
     """The configuration folder: another than ``etc`` stands only in the start script."""
     usual = posixpath.join(folder, "etc")
-    if _readable(posixpath.join(usual, "bootstrap.xml"), read_file):
+    if _is_there(posixpath.join(usual, "bootstrap.xml"), read_file):
         return usual
     try:
         script = read_file(posixpath.join(folder, "bin", "artemis")).decode(errors="replace")
@@ -122,14 +122,17 @@ def resolve_paths(configuration: Configuration, base: str, etc: str, read_file: 
 
 def _store_path(path: str, base: str, etc: str, read_file: ReadFile) -> str:
     usual, other = (posixpath.normpath(posixpath.join(folder, path)) for folder in (base, etc))
-    return other if not _readable(usual, read_file) and _readable(other, read_file) else usual
+    return other if not _is_there(usual, read_file) and _is_there(other, read_file) else usual
 
 
-def _readable(path: str, read_file: ReadFile) -> bool:
+def _is_there(path: str, read_file: ReadFile) -> bool:
+    """A file that is there and cannot be read counts, so that whoever needs it says so, and does not go on without it."""
     try:
         read_file(path)
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError):
         return False
+    except OSError:
+        return True
     return True
 
 
@@ -168,7 +171,7 @@ class _InstanceReader:
         )
 
     def _exists(self, path: str) -> bool:
-        return _readable(path, self._read_file)
+        return _is_there(path, self._read_file)
 
     def _text(self, path: str) -> str | None:
         try:
@@ -181,6 +184,8 @@ class _InstanceReader:
         path = posixpath.join(self._etc, "artemis.profile")
         start = {**self._environment, "ARTEMIS_INSTANCE": self._folder, "ARTEMIS_INSTANCE_ETC": self._etc}
         text = self._text(path)
+        if text is None and self._exists(path):
+            self._findings.error(path, 0, "cannot be read")
         variables = start if text is None else read_profile(text, start, lambda line, told: self._findings.warn(path, line, told))
         former = posixpath.normpath(variables.get("ARTEMIS_INSTANCE") or self._folder)
         if former != self._folder:
@@ -275,7 +280,7 @@ class _InstanceReader:
         if name in entries:
             return
         path = self._login_config_path()
-        if not self._exists(path):
+        if self._text(path) is None:
             self._findings.error(path, 0, f"cannot be read, and users log in by its entry {name}: {node.file} says so")
             return
         hint = did_you_mean(name, entries, f": it has {', '.join(entries) or 'none'}")

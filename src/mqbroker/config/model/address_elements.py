@@ -11,11 +11,15 @@ OLD_JMS = "superseded: write auto-create-queues, auto-create-addresses, auto-del
 FORCE = kinds.choice("OFF", "FORCE")
 
 ADDRESS_SETTING: tuple[Item, ...] = (
-    honoured("dead-letter-address", kinds.OPTIONAL_TEXT, "Where messages go that were delivered too often; empty: as without."),
+    honoured(
+        "dead-letter-address",
+        kinds.TEXT,
+        "Where messages go that were delivered too often; empty: nowhere, even if a more general match has one.",
+    ),
     flag("auto-create-dead-letter-resources", "Make a queue on it for each original address."),
     honoured("dead-letter-queue-prefix", kinds.TEXT, "Prefix of such a queue."),
     honoured("dead-letter-queue-suffix", kinds.TEXT, "Suffix of such a queue."),
-    honoured("expiry-address", kinds.OPTIONAL_TEXT, "Where expired messages go; empty: as without."),
+    honoured("expiry-address", kinds.TEXT, "Where expired messages go; empty: nowhere, even if a more general match has one."),
     flag("auto-create-expiry-resources", "Make a queue on it for each original address."),
     honoured("expiry-queue-prefix", kinds.TEXT, "Prefix of such a queue."),
     honoured("expiry-queue-suffix", kinds.TEXT, "Suffix of such a queue."),
@@ -51,8 +55,8 @@ ADDRESS_SETTING: tuple[Item, ...] = (
     honoured("max-read-page-messages", kinds.COUNT_OR_NONE, "The same in messages."),
     honoured("prefetch-page-bytes", kinds.BYTES_OR_NONE, "Bytes of waiting messages at which it reads no further; -1 no limit."),
     honoured("prefetch-page-messages", kinds.COUNT_OR_NONE, "The same in messages."),
-    honoured("page-limit-bytes", kinds.UNSET_BYTES, "Bytes at which the pages are full; holds only with page-full-policy."),
-    honoured("page-limit-messages", kinds.UNSET_LONG, "Messages at which the pages are full; holds only with page-full-policy."),
+    honoured("page-limit-bytes", kinds.BYTES_OR_NONE, "Bytes at which the pages are full; holds only with page-full-policy. -1 no limit."),
+    honoured("page-limit-messages", kinds.LONG_OR_NONE, "Messages at which they are full; holds only with page-full-policy. -1 no limit."),
     honoured(
         "page-full-policy", kinds.choice("DROP", "FAIL"), "What happens then; holds only with a limit.", beans=("pageFullMessagePolicy",)
     ),

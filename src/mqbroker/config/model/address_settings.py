@@ -121,6 +121,9 @@ class AddressSettings:
     auto_delete_jms_topics: bool = True
 
 
+_NOTHING = {"dead_letter_address": "", "expiry_address": "", "page_limit_bytes": -1, "page_limit_messages": -1}
+"""Values by which a match takes back what a more general one says: without them the field would have the value of that one."""
+
 FIELD_NAMES = frozenset(field.name for field in fields(AddressSettings))
 
 
@@ -136,6 +139,7 @@ def merge(partials: Iterable[PartialSettings], defaults: AddressSettings) -> Add
                 raise KeyError(name)
             if value is not None and name not in merged:
                 merged[name] = value
+    merged |= {name: None for name, nothing in _NOTHING.items() if merged.get(name) == nothing}
     _derive(merged)
     return AddressSettings(**{name: getattr(defaults, name) for name in FIELD_NAMES - merged.keys()}, **merged)
 

@@ -244,7 +244,7 @@ STORE = Block(
             "In a database: `jdbc:sqlite:FILE` on this machine, or `jdbc:postgresql://HOST:PORT/DATABASE`.",
             children=(
                 honoured("jdbc-connection-url", kinds.OPTIONAL_TEXT, "Which database.", required=True, field="url"),
-                honoured("jdbc-user", kinds.FILLED_TEXT, "Its user; not with SQLite.", field="user"),
+                honoured("jdbc-user", kinds.FILLED_TEXT, "Its user, which may be masked; not with SQLite.", field="user"),
                 honoured("jdbc-password", kinds.FILLED_TEXT, "The user's password, which may be masked.", field="password"),
                 honoured(
                     "jdbc-network-timeout", kinds.integer(1, kinds.INT_MAX), "How long a statement may take, ms.", field="network_timeout"

@@ -15,7 +15,7 @@ from mqbroker.config.model.blocks import ADDRESSES, CORE, OLD_PERMISSIONS, PERMI
 from mqbroker.config.model.cluster_elements import GROUPING_HANDLER, HA_POLICY, MANAGER, SCALE_DOWN
 from mqbroker.config.problems import Findings
 from mqbroker.config.properties.entries import Entry
-from mqbroker.config.schema.model import Block, honoured
+from mqbroker.config.schema.model import Block, flag, honoured
 from mqbroker.config.schema.values import NAMES, ROUTING_TYPE
 
 _REFUSED_FAMILIES = {
@@ -55,8 +55,12 @@ _COLOCATED_ROLES = {"primaryConfig": ("primary", "master"), "backupConfig": ("ba
 _SCALE_DOWN = "scaleDownConfiguration"
 _MANAGER = "distributedManagerConfiguration"
 
+_LAST_COUNTS = ("security-setting", "resource-limit-setting")
+"""Elements of which the last one counts, where there are several of one name; of others it is the first."""
+
 _ENDPOINTS = ("endpointfactory", "broadcastendpointfactory", "endpointfactoryconfiguration", "broadcastendpointfactoryconfiguration")
 _TRANSFORMER = "transformerConfiguration"
+_ALLOWED = flag("permission", "Whether the role has it.")
 _ROUTING_TYPES = honoured("routingTypes", ROUTING_TYPE, "How messages go to its queues.")
 
 
@@ -96,6 +100,11 @@ class _Overrides:
         self._place_colocated()
 
     def _set(self, content: Content, entry: Entry, name: str, block: Block, more: Sequence[str] = ()) -> None:
+        if entry.removes:
+            item = self._beans.item(entry, name, block.properties(), more)
+            if item is not None:
+                content.values.pop(item.target, None)
+            return
         found = self._beans.value(entry, name, block.properties(), more)
         if found is not None:
             content.put(*found, (entry.file, entry.line))
@@ -106,11 +115,12 @@ class _Overrides:
         if entry.removes and len(entry.path) == position + 1:
             outer.inside = [each for each in outer.inside if each[0] != block.name or each[1].name != name]
             return None
-        found = next((each for each in outer.all(block.name) if each.name == name), None)
-        if found is None:
-            found = Content((entry.file, entry.line), {block.key: name}, text="")
-            outer.inside.append((block.name, found))
-        return found
+        same = [each for each in outer.all(block.name) if each.name == name]
+        if same:
+            return same[-1 if block.name in _LAST_COUNTS else 0]
+        made = Content((entry.file, entry.line), {block.key: name}, text="")
+        outer.inside.append((block.name, made))
+        return made
 
     def _named(self, outer: str, inner: str, key: str, entry: Entry) -> None:
         block = CORE.block(outer).block(inner)
@@ -170,10 +180,9 @@ class _Overrides:
         queue = self._child(outer, QUEUE, entry, 3)
         if queue is None or len(entry.path) < 5:
             return
-        found = self._beans.value(entry, entry.path[4], QUEUE.properties())
-        if found is not None and found[0] != "address":
-            queue.put(*found, (entry.file, entry.line))
-        elif found is not None and found[1] != address:
+        if folded(entry.path[4]) != "address":
+            self._set(queue, entry, entry.path[4], QUEUE)
+        elif entry.value != address:
             self._beans.error(entry, f"{'.'.join(entry.path)}: the queue is on the address {address}")
 
     def _security(self, entry: Entry) -> None:
@@ -184,11 +193,13 @@ class _Overrides:
         if setting is None or not self._beans.long_enough(entry, 4, expected):
             return
         role, kind = entry.path[2], OLD_PERMISSIONS.get(entry.path[3], entry.path[3])
-        if kind in PERMISSIONS:
-            values = {"type": kind, "roles": frozenset({role}), "denied": entry.value.lower() != "true"}
-            setting.inside.append(("permission", Content((entry.file, entry.line), values)))
-        else:
+        if kind not in PERMISSIONS:
             self._beans.unknown(entry, kind, PERMISSIONS)
+            return
+        allowed = False if entry.removes else self._beans.convert(entry, _ALLOWED)
+        if allowed is not None:
+            values = {"type": kind, "roles": frozenset({role}), "denied": not allowed}
+            setting.inside.append(("permission", Content((entry.file, entry.line), values)))
 
     def _transport(self, what: str, entry: Entry) -> None:
         if not self._beans.long_enough(entry, 2, f"{entry.path[0]}.name.params.key"):

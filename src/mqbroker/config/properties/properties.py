@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-_LINES = re.compile(r"\r\n|\r|\n")
+LINE_ENDS = re.compile(r"\r\n|\r|\n")
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _BLANKS = " \t\f"
 
@@ -36,13 +36,14 @@ class Property:
 def parse_properties(data: bytes | str) -> list[Property]:
     """The entries in their order; a key may be there twice.  Bytes are UTF-8, or else ISO 8859-1.  Raises :class:`PropertiesError`."""
     entries: list[Property] = []
-    for number, text in _logical_lines(data if isinstance(data, str) else _decode(data)):
+    for number, text in _logical_lines(data if isinstance(data, str) else decode_properties(data)):
         key, value = _split(text)
         entries.append(Property(_unescaped(key, number), _unescaped(value, number), number))
     return entries
 
 
-def _decode(data: bytes) -> str:
+def decode_properties(data: bytes) -> str:
+    """The text of a properties file."""
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -51,7 +52,7 @@ def _decode(data: bytes) -> str:
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
     start, gathered = 0, ""
-    for number, raw in enumerate(_LINES.split(text), 1):
+    for number, raw in enumerate(LINE_ENDS.split(text), 1):
         line = raw.lstrip(_BLANKS)
         if not start:
             if not line or line[0] in "#!":

@@ -143,14 +143,6 @@ def _pattern(text: str) -> str:
     return text
 
 
-def _unset_when_negative(kind: Kind) -> Callable[[str], int | None]:
-    def convert(text: str) -> int | None:
-        value = kind.convert(text)
-        return None if value < 0 else int(value)
-
-    return convert
-
-
 def _split_names(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
@@ -179,5 +171,3 @@ PERCENT_OR_NONE = integer(0, 100, -1)
 BYTES = byte_size()
 POSITIVE_BYTES = byte_size(1)
 BYTES_OR_NONE = byte_size(0, -1)
-UNSET_BYTES = Kind(BYTES_OR_NONE.expected, _unset_when_negative(byte_size(-LONG_MAX - 1)))
-UNSET_LONG = Kind(LONG_OR_NONE.expected, _unset_when_negative(LONG))

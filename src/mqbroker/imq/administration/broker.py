@@ -13,6 +13,7 @@ from mqbroker.config.imq.places import parse_place
 from mqbroker.config.imq.table import UPDATED_NAMES
 from mqbroker.config.imq.written import with_property
 from mqbroker.config.problems import Findings
+from mqbroker.config.properties.properties import decode_properties
 from mqbroker.imq.administration.destinations import Destinations
 from mqbroker.imq.administration.durables import destroy_durable, durable_rows, purge_durable
 from mqbroker.imq.administration.pending import Pending
@@ -188,9 +189,11 @@ class ImqBroker(ServerResource):
                 raise ManagementError(f"Invalid attribute specified: {name}\nThe valid attributes for updating a broker are:\n{listed}")
         instance = self._parts.instance
         try:
-            text = self._parts.read_file(instance.file).decode("utf-8", "replace")
-        except OSError:
+            text = decode_properties(self._parts.read_file(instance.file))
+        except FileNotFoundError:
             text = ""
+        except OSError as error:
+            raise ManagementError(f"{instance.file} cannot be read: {error.strerror or error}") from error
         for name, value in texts.items():
             text = with_property(text, name, value)
         self._check(text.encode())

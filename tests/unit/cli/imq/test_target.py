@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 from unittest import mock
 
 from mqbroker.cli.imq import target
 from mqbroker.cli.management import ManagementError
 from mqbroker.cli.status import NoConnection
-from mqbroker.config.masking import encode_masked, wrap
+from mqbroker.config.masking import KEY_VARIABLE, encode_masked, wrap
 from tests.unit.cli.imq.support import CommandCase
 from tests.unit.cli.runner import mqbroker
 
@@ -30,6 +31,13 @@ class TargetTests(CommandCase):
         self.assertEqual(self.opened[0].password, "hidden")
         self.passfile.write_text("imq.imqcmd.password=ENC(1)\n")
         self.assertIn("the password in the passfile cannot be read", self.bad("list", "dur"))
+
+    def test_it_is_masked_as_mask_does_it(self) -> None:
+        self.answer(listDurables=[])
+        self.patch(os, "environ", {**os.environ, KEY_VARIABLE: "own"})
+        self.passfile.write_text(f"imq.imqcmd.password={wrap(encode_masked('hidden', 'own'))}\n")
+        self.good("list", "dur")
+        self.assertEqual(self.opened[0].password, "hidden")
 
     def test_a_passfile_that_cannot_be_used(self) -> None:
         self.passfile.write_text("other=1")

@@ -38,7 +38,40 @@ class SectionTests(ConfigurationTestCase):
             "default_queue_routing_type": 1,
             "redelivery_delay_multiplier": 1.5,
         }
-        self.assertEqual(found.address_settings, {"#": {"expiry_address": "E"}, "a.*": specific})
+        self.assertEqual(
+            found.address_settings, {"#": {"dead_letter_address": "", "expiry_address": "E", "page_limit_bytes": -1}, "a.*": specific}
+        )
+
+    def test_a_specific_match_takes_a_general_setting_back(self) -> None:
+        """As in Artemis: an address has no page limit, no dead letter address and no expiry address, although # has them."""
+        found = self.configured(
+            """<address-settings>
+            <address-setting match="#"><dead-letter-address>DLQ</dead-letter-address><expiry-address>E</expiry-address>
+            <page-limit-bytes>10M</page-limit-bytes><page-limit-messages>5</page-limit-messages><page-full-policy>DROP</page-full-policy>
+            </address-setting>
+            <address-setting match="a"><dead-letter-address/><expiry-address/><page-limit-bytes>-1</page-limit-bytes>
+            <page-limit-messages>-1</page-limit-messages></address-setting></address-settings>"""
+        )
+        repository = found.address_settings_repository()
+        for address, expected in (("a", (None, None, None, None)), ("b", ("DLQ", "E", 10 << 20, 5))):
+            settings = repository.lookup(address)
+            limits = settings.page_limit_bytes, settings.page_limit_messages
+            self.assertEqual((settings.dead_letter_address, settings.expiry_address, *limits), expected)
+
+    def test_of_several_security_settings_for_a_match_the_last_counts(self) -> None:
+        """As in Artemis, where it takes the place of the one before; so do the limits of a user."""
+        core = """<security-settings>
+            <security-setting match="a"><permission type="send" roles="everybody"/></security-setting>
+            <security-setting match="a"><permission type="send" roles="x"/></security-setting></security-settings>
+            <resource-limit-settings>
+            <resource-limit-setting match="u"><max-queues>9</max-queues></resource-limit-setting>
+            <resource-limit-setting match="u"><max-queues>1</max-queues></resource-limit-setting></resource-limit-settings>"""
+        loaded = self.load(core)
+        self.assertEqual(loaded.configuration.security_settings, {"a": {"send": {"x"}}})
+        self.assertEqual(loaded.configuration.resource_limits["u"].max_queues, 1)
+        told = [warning.text for warning in loaded.warnings]
+        expected = ("security-setting for a", "resource-limit-setting for u")
+        self.assertEqual(told, [f"there is a second {each}: the later one counts" for each in expected])
 
     def test_security(self) -> None:
         found = self.configured(

@@ -57,6 +57,14 @@ class AcceptorTests(ConfigurationTestCase):
         self.assert_warning('<connectors><connector name="c">tcp://h:1?sslEnabled</connector></connectors>', "sslEnabled has no value")
         self.assert_error(self.acceptor("tcp://h:1?sslenabled"), "expected name=value")
 
+    def test_blanks_around_values_mean_nothing(self) -> None:
+        """In a URL of several lines a separator may begin the next line."""
+        for what in ("acceptor", "connector"):
+            text = f'<{what}s><{what} name="a">tcp://h:1?sslEnabled=true\n  ;keyStorePath= k.p12 ;verifyHost=true </{what}></{what}s>'
+            found = self.configured(text)
+            (uri,) = (*found.acceptors, *found.connectors.values())
+            self.assertEqual(uri.parameters, {"sslEnabled": "true", "keyStorePath": "k.p12", "verifyHost": "true"})
+
     def test_bad_values(self) -> None:
         self.assert_error(self.acceptor("tcp://h:1?connectionsAllowed=x"), "acceptor a: connectionsAllowed", "whole number")
         self.assert_error(self.acceptor("tcp://h:1?sslEnabled=yes"), "expected true or false")

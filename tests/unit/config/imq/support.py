@@ -20,11 +20,12 @@ class Files:
     """Files by path; anything else does not exist."""
 
     def __init__(self, files: Mapping[str, str]) -> None:
-        self.files = dict(files)
+        self.files: dict[str, str | bytes] = dict(files)
 
     def read(self, path: str) -> bytes:
         try:
-            return self.files[path].encode()
+            found = self.files[path]
+            return found.encode() if isinstance(found, str) else found
         except KeyError:
             raise FileNotFoundError(2, "No such file or directory", path) from None
 
@@ -40,10 +41,11 @@ class Made:
         definitions: Mapping[str, str] | None = None,
         options: Mapping[str, str] | None = None,
         configuration: Configuration | None = None,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         self.configuration = configuration or Configuration(cluster_user="links", cluster_password="links")
         self.findings = Findings()
-        start = ImqStart(definitions or {}, options or {}, INSTALLATION)
+        start = ImqStart(definitions or {}, options or {}, INSTALLATION, environment=environment or {})
         self.instance: ImqInstance | None = None
         self.errors: list[str] = []
         read = Files({PROPERTIES: properties, **(files or {})}).read

@@ -62,3 +62,12 @@ class CheckTests(SynchronousTestCase):
     def test_an_empty_value_is_as_none(self) -> None:
         made = Made("imq.cluster.masterbroker=\nimq.cluster.brokerlist=")
         self.assertEqual((made.errors, made.home.master), ([], None))
+
+    def test_an_empty_value_leaves_the_default(self) -> None:
+        made = Made("imq.portmapper.port=\nimq.autocreate.queue=\nimq.cluster.monitor.interval=\nimq.autocreate.destination.maxNumMsgs=")
+        self.assertEqual((made.errors, made.home.address, made.home.autocreate_queue), ([], "here:7676", True))
+
+    def test_secrets_are_not_shown(self) -> None:
+        for line in ("imq.user_repository.ldap.password=hush", "imq.persist.jdbc.postgresql.property.sslpassword=hush"):
+            [warning] = Made(line).warnings
+            self.assertIn(f"{line.partition('=')[0]}=**** has no effect: ", warning)

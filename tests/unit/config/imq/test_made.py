@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from twisted.trial.unittest import SynchronousTestCase
 
+from mqbroker.config.masking import CODEC_CLASS, DEFAULT_KEY, KEY_VARIABLE, encode_masked, wrap
 from mqbroker.config.model.address_settings import ANYCAST, MULTICAST
 from mqbroker.config.model.cluster import ClusterConnectionConfiguration
 from mqbroker.config.model.configuration import Configuration
@@ -102,6 +105,18 @@ class AcceptorTests(SynchronousTestCase):
         made = Made(text, files={"/p/passfile": "imq.keystore.password=hidden"})
         self.assertEqual(made.configuration.acceptors[0].parameters["keyStorePassword"], "hidden")
         self.assertIn("/p/passfile: the passfile cannot be read", Made(text).errors[0])
+
+    def test_a_masked_password_has_the_key_that_mask_uses(self) -> None:
+        codec = Configuration(cluster_user="links", cluster_password="links", password_codec=f"{CODEC_CLASS};key=own")
+        cases: tuple[tuple[str, dict[str, Any]], ...] = (
+            ("own", {"configuration": codec}),
+            ("all", {"environment": {KEY_VARIABLE: "all"}}),
+            (DEFAULT_KEY, {}),
+        )
+        for key, more in cases:
+            made = Made(f"imq.cluster.transport=ssl\nimq.keystore.password={wrap(encode_masked('secret', key))}", **more)
+            self.assertEqual(made.errors, [])
+            self.assertEqual(made.configuration.acceptors[0].parameters["keyStorePassword"], "secret")
 
     def test_tls_without_a_password_stops_the_start(self) -> None:
         [error] = Made("imq.cluster.transport=ssl").errors

@@ -29,3 +29,11 @@ class WrittenTests(SynchronousTestCase):
     @given(st.text(st.characters(min_codepoint=1, max_codepoint=0x2000), max_size=20))
     def test_every_value_is_read_again(self, value: str) -> None:
         self.assertEqual(listed(with_property(TEXT, "b", value)), {"a": "1", "long": "one, two", "b": value})
+
+    def test_only_ends_of_lines_end_lines(self) -> None:
+        for character in ("\x0b", "\x0c", "\x1c", "\x85", "\u2028"):
+            text = f"# one{character}two\na=1\nb=2\n"
+            self.assertEqual(with_property(text, "a", "3"), text.replace("a=1", "a=3"))
+
+    def test_a_new_property_does_not_go_on_with_the_last_one(self) -> None:
+        self.assertEqual(listed(with_property("a=1,\\", "b", "2")), {"a": "1,", "b": "2"})

@@ -195,6 +195,24 @@ class InstanceTests(SynchronousTestCase):
         self.assertEqual((found.system_properties["a"], found.system_properties["b"]), ("1", "2"))
         self.assertNotIn("hawtio.realm", found.system_properties)
 
+    def test_files_that_cannot_be_read_stop_the_start(self) -> None:
+        """The broker would be another one without them."""
+        read_file = self.read_file
+        for name in ("broker.properties", "artemis.profile", "bootstrap.xml", "broker.xml", "login.config"):
+            self.put("plain", "/opt/brokers/plain")
+            self.files["/opt/brokers/plain/etc/broker.properties"] = b"name=over"
+            path = f"/opt/brokers/plain/etc/{name}"
+
+            def refuse(asked: str, path: str = path) -> bytes:
+                if asked.replace("//", "/") == path:
+                    raise PermissionError(13, "Permission denied", path)
+                return read_file(asked)
+
+            self.patch(self, "read_file", refuse)
+            error = self.assertRaises(ConfigurationError, lambda: self.instance().load(self.read_file))
+            self.assertIn("cannot", str(error))
+            self.assertIn(path, str(error).replace("//", "/"))
+
     def test_broker_properties(self) -> None:
         self.put("plain", "/opt/brokers/plain")
         self.files["/opt/brokers/plain/etc/broker.properties"] = b"name=over\nacceptorConfigurations.artemis.params.port=7\n"

@@ -86,6 +86,32 @@ class OverrideTests(OverrideCase):
         self.assertEqual(found.security_settings, {"#": {"send": {"y", "z"}}, "a": {"createNonDurableQueue": {"x"}}})
         self.assertEqual(found.resource_limits, {"u": ResourceLimit(-1, 2)})
 
+    def test_a_value_that_is_taken_away(self) -> None:
+        found = self.configured(
+            "addressSettings.#.deadLetterAddress=DLQ",
+            "addressSettings.#.deadLetterAddress=-",
+            "addressSettings.#.noExpiry=-",
+            "clusterPassword=-",
+            "addressConfigurations.A.queueConfigs.A.user=-",
+        )
+        self.assertEqual((found.address_settings, found.cluster_password), ({"#": {}}, Configuration().cluster_password))
+        self.assertEqual(found.addresses[0].queues[0].user, None)
+        self.assertIn("did you mean noExpiry?", self.errors("addressSettings.#.noExpir=-")[0])
+
+    def test_a_permission_is_given_or_not(self) -> None:
+        """A typing error must not take it away."""
+        self.assertIn("expected true or false", self.errors("securityRoles.#.x.send=ture")[0])
+        self.assertEqual(self.configured("securityRoles.#.x.send=-").security_settings, {"#": {"send": {"y"}}})
+
+    def test_of_several_settings_for_a_match_the_one_that_counts_is_changed(self) -> None:
+        first, last = (f'<security-setting match="a"><permission type="send" roles="{role}"/></security-setting>' for role in "xy")
+        files = {
+            "/broker.xml": document(f"<security-settings>{first}{last}</security-settings>"),
+            "/b.properties": "securityRoles.a.z.send=true",
+        }
+        loaded = load_configuration("/broker.xml", lambda path: files[path].encode(), {}, ["/b.properties"])
+        self.assertEqual(loaded.configuration.security_settings, {"a": {"send": {"y", "z"}}})
+
     def test_a_new_url_replaces_the_whole_one(self) -> None:
         (uri,) = self.configured("acceptorConfigurations.a=tcp://k:2?backlog=3").acceptors
         self.assertEqual((str(uri), uri.parameters), ("tcp://k:2", {"backlog": "3"}))

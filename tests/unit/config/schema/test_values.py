@@ -36,10 +36,6 @@ class ByteSizeTests(SynchronousTestCase):
         self.assertRaises(ValueError, kinds.POSITIVE_BYTES.convert, "0")
         self.assertRaises(ValueError, kinds.BYTES.convert, "-1")
 
-    def test_unset_when_negative(self) -> None:
-        self.assertIsNone(kinds.UNSET_BYTES.convert("-1"))
-        self.assertEqual(kinds.UNSET_BYTES.convert("1K"), 1024)
-
     @given(st.integers(0, 2**33), st.sampled_from(["", "k", "m", "g"]), st.sampled_from(["", "b", "ib", "i"]))
     def test_every_size(self, number: int, factor: str, ending: str) -> None:
         expected = number * {"": 1, "k": 1024, "m": 1024**2, "g": 1024**3}[factor]

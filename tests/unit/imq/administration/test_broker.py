@@ -18,6 +18,13 @@ from tests.unit.config.imq.support import PROPERTIES
 from tests.unit.imq.administration.support import ImqCase
 
 
+class Unreadable(dict[str, str | bytes]):
+    def __getitem__(self, path: str) -> str | bytes:
+        if path == PROPERTIES:
+            raise PermissionError(13, "Permission denied", path)
+        return super().__getitem__(path)
+
+
 class BrokerTests(ImqCase):
     text = "imq.cluster.brokerlist=here,b\nimq.cluster.masterbroker=b\nimq.keystore.password=secret\n"
 
@@ -54,6 +61,17 @@ class BrokerTests(ImqCase):
         self.assertIn("expected true or false", self.refused("updateBroker", '{"imq.autocreate.queue": "perhaps"}'))
         self.assertIn("cannot read the cluster file", self.refused("updateBroker", '{"imq.cluster.url": "file:/nowhere"}'))
         self.assertEqual(self.files.files[PROPERTIES], self.text)
+
+    def test_an_update_keeps_what_is_not_utf_8(self) -> None:
+        """Such a file is read as ISO 8859-1, as Java does."""
+        self.files.files[PROPERTIES] = "imq.keystore.password=gr\u00fcn\n".encode("latin-1")
+        self.ask("updateBroker", '{"imq.autocreate.queue": "false"}')
+        self.assertEqual(self.files.files[PROPERTIES], "imq.keystore.password=gr\u00fcn\nimq.autocreate.queue=false\n")
+
+    def test_a_file_that_cannot_be_read_is_not_replaced(self) -> None:
+        self.files.files = Unreadable()
+        self.assertIn(f"{PROPERTIES} cannot be read: Permission denied", self.refused("updateBroker", '{"imq.autocreate.queue": "false"}'))
+        self.assertEqual(len(self.files.files), 0)
 
     def test_without_security_it_is_not_quiesced(self) -> None:
         self.assertIn("nobody could end it", self.refused("quiesce"))
