@@ -116,8 +116,21 @@ class EnhancedSimulation(HomesAtDatabase):
             if membership is None or membership.state is not State.OPERATING or not node.owns_data:
                 found.append(f"{node.name} is {membership and membership.state}, and {'has' if node.owns_data else 'has lost'} its data")
         names = {node.name for node in live}
-        owners = [row[0] for row in self.server.ask("SELECT DISTINCT broker FROM {session} ORDER BY broker")]
-        return found + [f"nobody takes over {broker}" for broker in owners if broker not in names]
+        return found + [f"nobody takes over {broker}" for broker in self._with_data() if broker not in names]
+
+    def _with_data(self) -> list[str]:
+        """Who has data.
+
+        A process that comes back after a takeover has a new session before it has its row.  Until then it is no member, and nothing has
+        come into that session: nobody has owned it yet.
+        """
+        rows = self.server.ask(
+            "SELECT DISTINCT s.broker FROM {session} s LEFT JOIN {broker} b ON b.broker = s.broker "
+            "WHERE b.state IS NULL OR b.state <> ? OR s.epoch <> 0 OR EXISTS (SELECT 1 FROM {message} m WHERE m.session = s.session) "
+            "ORDER BY s.broker",
+            (int(State.FAILOVER_COMPLETE),),
+        )
+        return [broker for (broker,) in rows]
 
     def _at_away(self, actor: Actor) -> bool:
         """Whoever was at a member that stays away goes on at another one."""

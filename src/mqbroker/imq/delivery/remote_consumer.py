@@ -90,6 +90,8 @@ class RemoteConsumer:
         self._recalling = False
         """Messages that arrive go back, until the home has said that none is under way any more."""
         self._hearers: list[Callable[[], object]] = []
+        self._behind = 0
+        """Messages up to this id are behind others that have gone back: they go back, too, when a consumer here has not used them."""
         self._outstanding = 0
         """Messages that were asked for and have not come."""
         self._mean_size = 0
@@ -208,6 +210,7 @@ class RemoteConsumer:
         self._stop_asking()
         self.give_back(references, counted=True)
         self.give_back(self.waiting.clear(), counted=False)
+        self._behind = next(reversed(self.unsettled), self._behind)
 
     def _stop_asking(self) -> None:
         """Messages under way arrive behind those that go back now: they go back, too, or consumers would get them before those."""
@@ -340,10 +343,16 @@ class RemoteConsumer:
 
     def put_back(self, references: Iterable[RemoteReference]) -> None:
         """A consumer here has not used them: they wait for another one."""
-        if self.retiring or self._recalling:
-            self.give_back(list(references), counted=False)
+        returned = list(references)
+        behind = any(reference.message.message_id <= self._behind for reference in returned)
+        if behind:
+            # What was before them has come again since, or is still under way.
+            self._stop_asking()
+            returned += self.waiting.clear()
+        if behind or self.retiring or self._recalling:
+            self.give_back(returned, counted=False)
             return
-        for reference in references:
+        for reference in returned:
             if reference.message.message_id in self.unsettled:
                 self.waiting.add(reference)
         self.owner.arrived(self)

@@ -10,6 +10,7 @@ from mqbroker.imq.delivery.coordination import BRANCH_FORMAT
 from mqbroker.messaging.delivery.branches import COORDINATED_FORMAT, xid_base64
 from mqbroker.messaging.ports import BranchRecord, BranchState, Recovered, RecoveredBranch
 from mqclient.wire import packets as wire
+from mqclient.wire.message import decode_message
 from mqclient.wire.primitives import Xid
 from tests.support.broker import Session, message_id
 from tests.unit.imq.support import Broker, Cluster
@@ -97,6 +98,25 @@ class LocalTests(CoordinationTestCase):
         self.assertIsInstance(answer, wire.ExceptionResponse)
         self.cluster.link(2, 3)
         self.assertEqual((self.state(), self.decisions()), ((1, 0, 1), 0))
+
+    def test_what_the_client_has_not_used_then_comes_behind_what_comes_again(self) -> None:
+        for home, bodies in ((self.a, (b"1", b"2")), (self.c, (b"3",))):
+            for body in bodies:
+                home.session().publish(body)
+        session = self.b.session(auto_commit_acks=False, auto_commit_sends=False)
+        session.consume()
+        self.cluster.stir()
+        received = {decode_message(packet.message).body: packet for packet in session.received()}
+        for body in (b"1", b"3"):
+            session.send(wire.IndividualAcknowledge(0, message_id(received[body]), False))
+        self.cluster.cut(2, 3)
+        self.assertIsInstance(self.commit(session)[0], wire.ExceptionResponse)
+        self.assertEqual((len(received), session.bodies()), (3, []))
+        session.send(wire.SessionStop())
+        session.send(wire.Rollback(False))
+        session.send(wire.SessionStart())
+        self.cluster.stir()
+        self.assertEqual(session.bodies(), [b"1", b"2"])
 
     def test_a_home_that_is_lost_while_it_prepares_rolls_all_back(self) -> None:
         session = self.consume(self.a, self.c)

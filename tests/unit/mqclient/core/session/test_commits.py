@@ -734,6 +734,20 @@ class ReceivingTests(CommitTestCase):
         self.commit()
         self.assertEqual(self.broker.acknowledged, [7])
 
+    def test_after_a_refusal_its_messages_come_again_before_those_that_are_buffered(self) -> None:
+        self.start()
+        self.receive()
+        self.broker.deliver(self.session.channel_id, message(8))
+        self.broker.refused["a"] = 105
+        self.sends(b"one")
+        before = len(self.broker.got(Rollback))
+        self.failure(SecurityError, self.session.commit())
+        self.assertEqual((len(self.broker.got(Rollback)) - before, self.consumer.buffered), (1, 0))
+        self.broker.refused.clear()
+        self.deliver()
+        self.commit()
+        self.assertEqual((self.broker.bodies(), self.broker.acknowledged), ([], [7]))
+
     def test_a_late_commit_is_refused(self) -> None:
         self.start()
         self.receive()

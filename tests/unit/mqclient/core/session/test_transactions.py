@@ -205,6 +205,48 @@ class CommitTests(OrderTestCase):
         self.assertTrue(pending(send))
         send.addErrback(lambda _: None)
 
+    def refuse(self) -> Any:
+        """A commit of a received message that the broker answers with an error; two more messages are buffered behind it."""
+        self.start(transacted=True)
+        [received] = self.receive(1)
+        for number in (2, 3):
+            self.broker.deliver(CHANNEL, message(number))
+        self.world.finish(received.acknowledge())
+        self.broker.silent.add(Commit)
+        commit = self.session.commit()
+        self.world.network.stir()
+        self.broker.silent.clear()
+        return commit
+
+    def test_after_one_that_the_broker_refuses_its_messages_come_again_before_those_that_are_buffered(self) -> None:
+        commit = self.refuse()
+        self.assertEqual(self.consumer.buffered, 2)
+        self.broker.deliver(CHANNEL, ExceptionResponse(111, "rolled back"))
+        self.failure(TransactionRolledBackError, commit)
+        self.assertEqual((self.told(), self.consumer.buffered), (["SESS_ACKNOWLEDGE", "SESS_COMMIT", "SESS_ROLLBACK"], 0))
+        again = self.receive(1, 2)
+        self.assertEqual([each.message_id for each in again], [1, 2])
+        self.world.finish(again[-1].acknowledge())
+        self.world.finish(self.session.commit())
+        self.assertEqual(self.told()[3:], ["SESS_ACKNOWLEDGE", "SESS_COMMIT"])
+
+    def test_what_was_begun_meanwhile_is_not_rolled_back_with_one_that_the_broker_refuses(self) -> None:
+        commit = self.refuse()
+        [send] = self.sends(1)
+        self.world.finish(send)
+        self.broker.deliver(CHANNEL, ExceptionResponse(111, "rolled back"))
+        self.failure(TransactionRolledBackError, commit)
+        self.world.finish(self.session.commit())
+        self.assertEqual(self.told(), ["SESS_ACKNOWLEDGE", "SESS_COMMIT", "SESS_SEND", "SESS_COMMIT"])
+
+    def test_one_of_sends_alone_that_the_broker_refuses_takes_nothing_back(self) -> None:
+        self.start(transacted=True)
+        self.broker.deliver(CHANNEL, message(1))
+        self.world.finish(self.producer.send(self.session.create_message()))
+        self.broker.answers[Commit] = lambda _: ExceptionResponse(111, "rolled back")
+        self.failure(TransactionRolledBackError, self.session.commit())
+        self.assertEqual((self.told(), self.consumer.buffered), (["SESS_SEND", "SESS_COMMIT"], 1))
+
     def test_a_cancelled_commit_lets_go_on_what_waits_behind_it(self) -> None:
         self.start(transacted=True)
         other = self.world.finish(self.session.create_producer("b"))

@@ -176,14 +176,14 @@ class Commits:
             # Work that was written before is done with, or undone, when this is answered.
             await self._roll_back(transaction)
             return call.sent and await self._outcomes.has_happened(commit_id)
-        except TransactionRolledBackError:
-            if call.sent or channel.incarnation == incarnation:
-                transaction.forget_work()
-                raise
-            await self._roll_back(transaction)
-            return False
-        except MQError:
+        except MQError as error:
+            if isinstance(error, TransactionRolledBackError) and not call.sent and channel.incarnation != incarnation:
+                await self._roll_back(transaction)
+                return False
+            received = transaction.has_receipts
             transaction.forget_work()
+            if received and call.sent:
+                await transaction.refused()
             raise
         transaction.forget_work()
         return True

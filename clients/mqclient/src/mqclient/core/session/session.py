@@ -214,7 +214,8 @@ class Session(EncodedMethods, ListenerMethods, QueueMethods, Closing):
         When such a send fails, the transaction is rolled back and ``TransactionRolledBackError`` raised, with the send's error as its
         cause: nothing is committed in part.  A send that failed before this call has raised its error already, and the rest is committed.
         Work begun after this call belongs to the next transaction, although this one still waits.  With ``block`` false the broker's answer
-        is not awaited (JMS acknowledge).
+        is not awaited (JMS acknowledge).  When the broker refuses to commit received work, its messages come again before those behind
+        them: what was received and not acknowledged goes back as after :meth:`rollback`, unless the next transaction has begun meanwhile.
 
         With ``exactly_once`` it returns when the work has taken effect, or raises ``TransactionRolledBackError`` when it has not and never
         will.  It waits for the connection as long as that takes.  A transaction that only sends is repeated by itself.  Raises

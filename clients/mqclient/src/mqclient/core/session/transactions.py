@@ -149,7 +149,8 @@ class Transaction:
         channel = self._session.channel
         async with self._session.work.order:
             await self._finish_work()
-            worked, self._has_work, self.has_receipts, self._taken_back = self._has_work, False, False, False
+            worked, received = self._has_work, self.has_receipts
+            self._has_work = self.has_receipts = self._taken_back = False
             if not block and channel.protocol.version >= VERSION_COMMIT_CORRELATION:
                 channel.send(Commit(channel.protocol.next_async_correlation()))
                 return
@@ -164,8 +165,12 @@ class Transaction:
                 await self._clean_up()
             # Else the connection is still away: if the session can be reattached, the commit is sent again with it.
             raise TransactionOutcomeUnknownError(f"the connection failed while the transaction was committed: {error}") from error
-        except TransactionRolledBackError:
-            if channel.incarnation != incarnation:
+        except MQError as error:
+            if channel.incarnation == incarnation:
+                if received and call.sent:
+                    async with self._session.work.order:
+                        await self.refused()
+            elif isinstance(error, TransactionRolledBackError):
                 await self._clean_up()
             raise
         finally:
@@ -247,11 +252,20 @@ class Transaction:
         if self.takes_sends:
             self._session.work.drop(TransactionRolledBackError("the transaction was rolled back before the message was sent"))
 
-    async def _clean_up(self) -> None:
+    async def refused(self) -> None:
+        """The broker has undone received work instead of committing it: its messages come again, before what was buffered behind them.
+
+        The caller holds the session's ``work.order``.  Work that was begun meanwhile is left as it is.
+        """
+        session = self._session
+        if session.channel.error is None and not (self._has_work or session.work.count):
+            await self._clean_up(in_order=True)
+
+    async def _clean_up(self, *, in_order: bool = False) -> None:
         try:
-            await self.undo(Rollback(False), NullResponse, self.forget_work)
+            await self.undo(Rollback(False), NullResponse, self.forget_work, in_order=in_order)
         except MQError as error:
-            self._session.runtime.log_warning(f"rolling back after a commit that was cut off: {error}")
+            self._session.runtime.log_warning(f"rolling back after a commit that has failed: {error}")
 
 
 def rolled_back(cause: BaseException | None) -> TransactionRolledBackError:
