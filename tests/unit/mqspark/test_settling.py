@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import threading
 import unittest
 from pathlib import Path
 from types import SimpleNamespace
@@ -115,6 +116,30 @@ class ListenerTests(SettlingTestCase):
         end = self.at(3)
         self.told(self.event(end, {**end, "epochs": {"a": {"q": 2}}}))
         self.assertEqual(len(self.queue.messages), 5)
+
+    def test_batches_do_not_pile_up_behind_a_node_that_is_away(self) -> None:
+        """It takes long to miss a node: it is missed for the batch at hand and for the newest one."""
+        asked: list[str] = []
+        all_told = threading.Event()
+        connect = self.cluster.connect
+
+        def slow(options: Options, node: Any = None, **more: Any) -> Any:
+            if node is not None and node.node_id == "b":
+                all_told.wait(20)
+                asked.append(node.node_id)
+            return connect(options, node, **more)
+
+        self.patch(queues, "connect", slow)
+        self.cluster.nodes["b"].up = False
+        streams = SimpleNamespace(addListener=lambda _: None, removeListener=lambda _: None)
+        spark: Any = SimpleNamespace(streams=streams)
+        listener = settling.install(spark, OPTIONS)
+        for position in (2, 3, 4, 5):
+            end = Offset("r", {"a": {"q": position}, "b": {"q": position}}).as_json()
+            listener.onQueryProgress(self.event(end, {**end, "epochs": {"a": {"q": 2}, "b": {"q": 1}}}))
+        all_told.set()
+        listener.close()
+        self.assertEqual((list(self.queue.messages), asked), ([], ["b", "b"]))
 
     def test_what_was_not_foreseen_does_not_end_it(self) -> None:
         """Too many open files, for one."""

@@ -46,6 +46,10 @@ class DataLossError(MqsparkError):
     """Messages of a range that was promised are not there any more.  ``failOnDataLoss=false`` goes on without them."""
 
 
+class MessageGoneError(DataLossError):
+    """A large message is not there any more, so that the rest of its body cannot be read."""
+
+
 class DuplicateCacheError(MqsparkError):
     """The duplicate id cache of an address is too small to keep a batch from being doubled."""
 

@@ -119,7 +119,11 @@ class SettlingListener(StreamingQueryListener):
     def __init__(self, spark: SparkSession, options: Options) -> None:
         self._spark = spark
         self._cluster = Cluster(options)
-        self._tasks: queues.SimpleQueue[tuple[Offset, Mapping[str, Any]] | None] = queues.SimpleQueue()
+        self._tasks: queues.SimpleQueue[tuple[int, Offset, Mapping[str, Any]] | None] = queues.SimpleQueue()
+        self._told = 0
+        """The number of the newest batch that Spark has told of."""
+        self._away: set[str] = set()
+        """Nodes that could not be reached last."""
         self._thread = threading.Thread(target=self._run, name="mqspark-settling", daemon=True)
         self._thread.start()
 
@@ -134,7 +138,8 @@ class SettlingListener(StreamingQueryListener):
             except ValueError:
                 continue
             if isinstance(end, dict) and isinstance(report, dict) and end.get("reader") and end["reader"] == report.get("reader"):
-                self._tasks.put((Offset.parse(end), report.get("epochs", {})))
+                self._told += 1
+                self._tasks.put((self._told, Offset.parse(end), report.get("epochs", {})))
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
         pass
@@ -151,21 +156,26 @@ class SettlingListener(StreamingQueryListener):
                 try:
                     self._settle(*task)
                 except Exception:  # the next batch tries it again
-                    log.exception("committed, not settled: %s", task[0])
+                    log.exception("committed, not settled: %s", task[1])
         finally:
             self._cluster.close()
 
-    def _settle(self, offset: Offset, epochs: Mapping[str, Any]) -> None:
+    def _settle(self, number: int, offset: Offset, epochs: Mapping[str, Any]) -> None:
         for node_id, queue, position in offset:
             epoch = epochs.get(node_id, {}).get(queue)
             if not isinstance(epoch, int) or position == OLDEST:
+                continue
+            if node_id in self._away and number < self._told:
+                # An absent node takes long to miss: if it were missed once for each batch, batches would pile up, and other nodes wait.
                 continue
             try:
                 if node_id not in self._cluster.nodes:
                     self._cluster.look()
                 self._cluster.broker(node_id).settle(queue, offset.reader, epoch, position)
+                self._away.discard(node_id)
             except BrokerUnreachableError as error:
                 self._cluster.forget(node_id)
+                self._away.add(node_id)
                 log.warning("committed, not settled: queue %s on node %s up to %d: %s", queue, node_id, position, error)
             except MqsparkError as error:
                 log.info("the query settles queue %s on node %s itself: %s", queue, node_id, error)

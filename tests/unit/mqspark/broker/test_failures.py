@@ -27,6 +27,7 @@ class FailureTests(SynchronousTestCase):
             ),
             (core.IllegalStateError("AMQ229904: queue q cannot have reader r: it has 1 consumers"), "opening", errors.ReaderRefusedError),
             (core.MaxConsumerLimitExceededError("AMQ229905: this broker has 9 readers already"), "opening", errors.ReaderRefusedError),
+            (core.IllegalStateError("AMQ229908: queue q has no large message 7"), "reading the body", errors.MessageGoneError),
             (core.IllegalStateError("AMQ229909: the address a keeps 5 duplicate ids"), "sending to a", errors.DuplicateCacheError),
             (core.IllegalStateError("something else"), "asking for queue q", errors.MqsparkError),
             (core.IOFailureError("disk"), "asking", errors.MqsparkError),

@@ -4,16 +4,37 @@ from __future__ import annotations
 
 import importlib.util
 import unittest
+from typing import NoReturn
+from unittest.mock import MagicMock
 
 from twisted.trial.unittest import SynchronousTestCase
 
 if importlib.util.find_spec("pyspark") is None:
     raise unittest.SkipTest("pyspark is not installed")
 
-from mqspark.errors import BadOptionError
-from mqspark.jobs.audit import plan_audit
+from mqspark.broker import broker
+from mqspark.broker.nodes import Node
+from mqspark.errors import BadOptionError, BrokerUnreachableError
+from mqspark.jobs.audit import _queues, plan_audit
 
 BROKER = {"url": "tcp://localhost:61616"}
+
+
+class AbsenceTests(SynchronousTestCase):
+    def test_a_node_that_is_away_is_an_audit_that_cannot_be_done(self) -> None:
+        """Its messages would count as lost, or its doubled ones would be missed."""
+        asked: list[object] = []
+
+        def connect(_: object, node: Node, **__: object) -> NoReturn:
+            asked.append(node)
+            raise BrokerUnreachableError("node b cannot be reached")
+
+        self.patch(broker, "nodes", lambda _: [Node("b", ())])
+        self.patch(broker, "connect", connect)
+        reader = MagicMock()
+        error = self.assertRaises(BrokerUnreachableError, _queues, reader, plan_audit(BROKER, queues=["q"]))
+        self.assertEqual((str(error), len(asked)), ("node b cannot be reached", 1))
+        reader.read.format.assert_not_called()
 
 
 class PlanTests(SynchronousTestCase):

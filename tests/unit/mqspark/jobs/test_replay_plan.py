@@ -49,6 +49,10 @@ class IdTests(SynchronousTestCase):
         self.assertEqual(REQUEST.name(), again.name())
         self.assertEqual(len(REQUEST.name()), 12)
 
+    def test_a_slash_behind_the_folder_makes_no_other_replay(self) -> None:
+        """A shell that completes names writes one."""
+        self.assertEqual(Replay(archive="/a/").name(), Replay(archive="/a").name())
+
     def test_another_one_has_another_id(self) -> None:
         others = (
             Replay(archive="/b"),

@@ -5,12 +5,21 @@ from __future__ import annotations
 import importlib.util
 import unittest
 import uuid
+from typing import Any
+from unittest import mock
 
 if importlib.util.find_spec("pyspark") is None:
     raise unittest.SkipTest("pyspark is not installed")
 
-from mqclient.storageformat.surviving import index_of
+from pyspark.sql.types import LongType, StructType, TimestampType
+
+from mqclient.storageformat.records import MessageRecord
+from mqclient.storageformat.surviving import Survivor, index_of
+from mqspark.journal.journal import SharePartition, _message_values
 from mqspark.journal.journal_folder import LocalFiles
+from mqspark.journal.journal_reading import Found
+from mqspark.journal.journal_rows import Rows
+from mqspark.messages import blocks
 from tests.unit.mqspark.journal.test_journal import TableCase
 
 
@@ -46,7 +55,24 @@ class RowTests(TableCase):
         places = [(row["file"], row["position"]) for row in rows]
         self.assertEqual(len(places), len(set(places)))
 
+    def test_large_messages_of_many_bytes_beside_others(self) -> None:
+        """The bodies are not read, but where they would make several batches, the messages around them have their columns all the same."""
+        self.put()
+        expected = self.rows("records")
+        with mock.patch.object(blocks, "BATCH_BODIES_BYTES", 1):
+            self.assertEqual(self.rows("records"), expected)
+
     def test_only_wanted_columns(self) -> None:
         self.put()
         self.assertEqual({tuple(row) for row in self.rows("messages", "queue", "message_id")}, {("message_id", "queue")})
         self.assertEqual({tuple(row) for row in self.rows("messages", "file")}, {("file",)})
+
+    def test_a_message_that_is_never_due_has_the_latest_time_that_can_be_shown(self) -> None:
+        """One such message would else make the whole folder unreadable."""
+        record = MessageRecord(7, 0, (1,), b"", "a", None, 0, False)
+        partition: Any = SharePartition(None, "", {}, {})  # type: ignore[arg-type]
+        rows = Rows(StructType().add("scheduled", TimestampType()).add("queue_id", LongType()), "", False)
+        for scheduled in (2**63 - 1, 5, 0):
+            rows.add(_message_values(Found(Survivor(0, record, 1), "f", 1), partition, 1, scheduled, False))
+        (batch,) = rows.batches()
+        self.assertEqual(batch.column(0).cast("int64").to_pylist(), [253_402_300_799_999_000, 5000, None])

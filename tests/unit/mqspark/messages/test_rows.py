@@ -166,6 +166,21 @@ class PropertyTests(RowsTestCase):
         self.assertEqual(messages[1].properties, {**group, "_AMQ_DUPL_ID": (STRING, "q/1")})
         self.assertEqual(messages[2].properties, {"_AMQ_ROUTING_TYPE": (BYTE, 0), "a": (STRING, "z"), "_AMQ_DUPL_ID": (STRING, "q/2")})
 
+    def test_a_correlation_id_in_bytes_is_written_as_it_was_read(self) -> None:
+        """The source has it among the properties alone, since the column has texts only."""
+        kind = pa.map_(pa.string(), pa.binary())
+        column = pa.array([[("JMSCorrelationID", b"\x01")], [("JMSCorrelationID", b"\x02")], [("a", b"")], None], kind)
+        columns = {"correlation_id": pa.array([None, "c", None, None], pa.string()), "properties": column}
+        first, second, third, fourth = self.encoded(columns)
+        self.assertEqual(first.properties, {"JMSCorrelationID": (BYTES, b"\x01")})
+        self.assertEqual(second.properties, {"JMSCorrelationID": (STRING, "c")})
+        self.assertEqual((third.properties, fourth.properties), ({"a": (BYTES, b"")}, {}))
+
+    def test_a_correlation_id_that_was_taken_out_does_not_come_back(self) -> None:
+        column = pa.array([[("JMSCorrelationID", "c")]], pa.map_(pa.string(), pa.string()))
+        (message,) = self.encoded({"correlation_id": pa.array([None], pa.string()), "properties": column})
+        self.assertEqual(message.properties, {})
+
     def test_a_struct(self) -> None:
         kind = pa.struct([("price", pa.float64()), ("name", pa.string()), ("_AMQ_DUPL_ID", pa.string())])
         column = pa.array([{"price": 1.5, "name": "x", "_AMQ_DUPL_ID": "y"}, {"price": None, "name": "z"}, None], kind)

@@ -142,3 +142,8 @@ class BatchTests(SynchronousTestCase):
         with self.assertRaisesRegex(BrokerUnreachableError, "node b has messages that cannot be read now"):
             self.rows(self.reader())
         self.assertEqual(self.rows(self.reader(failOnDataLoss="false")), sent)
+        # What it alone has is not missing.
+        self.send("b", 1, "p")
+        with self.assertRaisesRegex(BrokerUnreachableError, "node b has messages that cannot be read now"):
+            self.rows(self.reader(queue="q,p"))
+        self.assertEqual(self.rows(self.reader(queue="q,p", failOnDataLoss="false")), sent)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import unittest
 from typing import Any
+from unittest import mock
 
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -13,8 +14,9 @@ if importlib.util.find_spec("pyspark") is None:
 
 from mqspark.messages.blocks import MadeBlock
 from mqspark.options import Options, Use
+from mqspark.reading import queues
 from mqspark.reading.plain_source import PlainBroker
-from tests.unit.mqspark.fakes import FakeCluster
+from tests.unit.mqspark.fakes import FakeBroker, FakeCluster
 
 OPTIONS = Options.parse({"url": "tcp://127.0.0.1:1", "queue": "q"}, Use.READ_STREAM)
 
@@ -75,6 +77,26 @@ class PlainBrokerTests(SynchronousTestCase):
         self.assertEqual(self.reserve(42), (43, frozenset({12})))
         self.broker.settle("q", "r", 1, 42)
         self.assertEqual(self.broker.ids, [12])
+
+    def test_what_was_handed_out_is_consumed_over_another_connection(self) -> None:
+        """The driver's connection ends between two batches when they are farther apart than its time to live."""
+        ids = [5, 9]
+        cluster = FakeCluster("a")
+        cluster.has_readers = False
+        self.patch(queues, "connect", cluster.connect)
+        self.patch(PlainBroker, "_sizes", lambda *_: [(each, 10) for each in ids])
+        self.patch(PlainBroker, "_take", lambda _, __, wanted: [ids.remove(each) for each in wanted])
+        driver = queues.Cluster(OPTIONS)
+        driver.look()
+        with self.assertLogs("mqspark.reading.plain_source", "WARNING") as said:
+            first = driver.broker("a")
+            until = first.reserve("q", "r", 1, -1).until
+            with mock.patch.object(FakeBroker, "alive", False):
+                second = driver.broker("a")
+            second.settle("q", "r", 1, until)
+        self.assertIsNot(first, second)
+        self.assertEqual((ids, second.reserve("q", "r", 1, until).messages), ([], 0))
+        self.assertEqual(len(said.output), 1)
 
     def test_a_block(self) -> None:
         block = MadeBlock([1, 2], [0, 3], [b"abc", b""])

@@ -9,6 +9,7 @@ import unittest
 if importlib.util.find_spec("pyspark") is None:
     raise unittest.SkipTest("pyspark is not installed")
 
+from tests.unit.mqspark.fakes import FakeCluster, FakeQueue
 from tests.unit.mqspark.reading.test_stream_reader import CrashError, Engine, StreamTestCase
 
 
@@ -31,3 +32,19 @@ class PositionTests(StreamTestCase):
         engine = Engine(self, startingOffsets=json.dumps({"nodes": {"a": {"q": sent[1][1]}}}))
         engine.trigger()
         self.assertEqual(engine.out, sent[2:])
+
+    def test_positions_of_the_option_hold_for_a_node_that_was_away_at_the_beginning(self) -> None:
+        for options in ({}, {"readerName": "r"}):
+            self.use(FakeCluster("a", "b"))
+            self.cluster.nodes["a"].queues["q"] = FakeQueue()
+            self.send(2, "b")
+            begins = json.dumps({"version": 1, "nodes": {"b": {"q": 2}}})
+            self.cluster.nodes["b"].up = False
+            engine = Engine(self, startingOffsets=begins, **options)
+            sent = self.send(1, "a")
+            engine.trigger()
+            self.cluster.nodes["b"].up = True
+            sent += self.send(1, "b")
+            while engine.trigger():
+                pass
+            self.assertEqual(engine.out, sent)

@@ -9,6 +9,7 @@ if importlib.util.find_spec("pyspark") is None:
     raise unittest.SkipTest("pyspark is not installed")
 
 from mqspark.errors import (
+    BrokerUnreachableError,
     MissingQueueError,
     ReaderRefusedError,
 )
@@ -29,6 +30,28 @@ class QueueTests(FailureCase):
         self.cluster.nodes["a"].send("other")
         with self.assertRaisesRegex(MissingQueueError, "there is no queue q on any node"):
             Engine(self).trigger()
+
+    def test_a_queue_of_a_node_that_is_away_is_not_missing(self) -> None:
+        """Who is told to create it makes a second one, on a node that is there."""
+        self.use(FakeCluster("a", "b"))
+        self.send(1, "b")
+        self.cluster.nodes["b"].up = False
+        with self.assertRaisesRegex(BrokerUnreachableError, "queue q is on no node that is there .a., and node b is away: no broker at b"):
+            Engine(self).trigger()
+
+    def test_a_run_that_ends_reads_the_other_queues_meanwhile(self) -> None:
+        self.use(FakeCluster("a", "b"))
+        sent = self.send(1, "a")
+        sent += [("b", self.cluster.nodes["b"].send("p"))]
+        engine = Engine(self, queue="q,p")
+        engine.trigger()
+        engine.crash()
+        sent += self.send(1, "a")
+        self.cluster.nodes["b"].up = False
+        engine.run().prepareForTriggerAvailableNow()
+        while engine.trigger():
+            pass
+        self.assertEqual(sorted(engine.out), sorted(sent))
 
     def test_a_queue_that_only_one_node_has_and_that_comes_to_the_other_later(self) -> None:
         self.use(FakeCluster("a", "b"))

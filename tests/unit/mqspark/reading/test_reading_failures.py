@@ -188,6 +188,41 @@ class FailureTests(FailureCase):
         engine.trigger()
         self.assertEqual(sorted(engine.out), sorted(sent))
 
+    def test_a_first_batch_that_is_repeated_begins_with_the_newest_messages_of_its_first_run(self) -> None:
+        """Also in a queue that it takes nothing from: what came there meanwhile is for the next batch."""
+        engine = Engine(self, queue="q,p", startingOffsets="latest")
+        self.send(1)
+        self.cluster.nodes["a"].send("p")
+        engine.start = engine.json(engine.run().initialOffset())
+        sent = self.send(2)
+        with self.assertRaises(CrashError):
+            engine.trigger(crash="after the offset log")
+        sent += [("a", self.cluster.nodes["a"].send("p"))]
+        while engine.trigger():
+            pass
+        self.assertEqual(engine.out, sent)
+
+    def test_a_queue_that_the_query_does_not_read_any_more(self) -> None:
+        """Its position stays in the checkpoint, but it gets no reader again: it may be deleted, or have consumers now."""
+        for deleted in (True, False):
+            self.use(FakeCluster("a"))
+            sent = self.send(1)
+            sent += [("a", self.cluster.nodes["a"].send("p"))]
+            engine = Engine(self, queue="q,p")
+            engine.trigger()
+            engine.trigger()
+            engine.crash()
+            engine.options = {"queue": "q"}
+            queues = self.cluster.nodes["a"].queues
+            queues["p"].readers.clear()
+            queues["p"].consumers = 1
+            if deleted:
+                del queues["p"]
+            sent += self.send(1)
+            engine.trigger()
+            self.assertEqual(sorted(engine.out), sent)
+            self.assertFalse(not deleted and queues["p"].readers)
+
     def test_messages_that_are_gone(self) -> None:
         for fail in ("true", "false"):
             self.use(FakeCluster("a"))

@@ -72,6 +72,39 @@ class WaitingTests(SynchronousTestCase):
         self.assertEqual(set(self.asked), {False})
 
 
+class SilenceTests(SynchronousTestCase):
+    """A task that waits for its rows sends nothing meanwhile."""
+
+    def ttl(self, **options: str) -> object:
+        settings: list[dict[str, object]] = []
+
+        def connect(_: object, node: Node, **given: object) -> Broker:
+            settings.append(given)
+            return Broker(node_id=node.node_id)
+
+        self.patch(sink, "nodes", lambda *_, **__: [Node("a", ())])
+        self.patch(sink, "connect", connect)
+        self.patch(sink, "resolve", lambda *_: None)
+        self.patch(sink, "_Task", lambda *_: Broker(send=lambda _: None, end=lambda _: None, budget=Broker(sent={}, sizes={})))
+        self.patch(sink, "TaskContext", Broker(get=lambda: Broker(partitionId=lambda: 0, attemptNumber=lambda: 0)))
+        given = CaseInsensitiveDict({"url": "tcp://127.0.0.1:1", "address": "q", **options})
+        writer = MqbrokerDataSource(given).writer(SCHEMA, False)
+        writer.write(iter([pa.record_batch({"text": ["x"]})]))  # type: ignore[arg-type]
+        return settings[-1].get("connection_ttl")
+
+    def test_a_transaction_lasts_as_long_as_its_timeout_says(self) -> None:
+        """It ends with its connection, which a broker ends that hears nothing for the TTL."""
+        self.assertEqual(self.ttl(exactlyOnce="transactions"), 3_600_000)
+        self.assertEqual(self.ttl(exactlyOnce="transactions", transactionTimeout="100000"), 100_000)
+        for ttl, expected in ((200_000, 200_000), (50_000, 100_000), (-1, -1)):
+            url = f"tcp://127.0.0.1:1?connectionTTL={ttl}"
+            self.assertEqual(self.ttl(exactlyOnce="transactions", transactionTimeout="100000", url=url), expected)
+
+    def test_other_messages_are_sent_again_over_another_connection(self) -> None:
+        for mode in ("duplicateIds", "none"):
+            self.assertIs(self.ttl(exactlyOnce=mode), None)
+
+
 class NodesTests(SynchronousTestCase):
     """Which node a task of a stream sends to."""
 

@@ -14,6 +14,7 @@ from mqclient.core.session.session import Session
 from mqclient.core.settings import LocatorSettings
 from mqclient.errors import MQError, NotConnectedError
 from mqclient.protocol.discovery import DiscoveryGroupConfiguration
+from mqclient.protocol.retry import load_balancing_policy
 from mqclient.protocol.topology import distinct
 from mqclient.sockets import SocketRuntime
 from mqclient.wire.primitives import TransportConfiguration
@@ -95,7 +96,9 @@ class Connection:
             first = [self._factory.connector] if member.node_id == own else []
             connectors = distinct([*first, *(with_tls_of(self._factory.connector, each) for each in member.connectors)])
             if connectors:
-                found.append(Node(member.node_id, tuple(connectors), alone=not member.connectors))
+                # A broker in no cluster announces no connector: the client takes its own for that.
+                alone = member.primary is self._factory.connector and member.backup is None
+                found.append(Node(member.node_id, tuple(connectors), alone=alone))
         if not found:
             raise BrokerUnreachableError(f"the broker at {self.place} does not say who belongs to its cluster; is it active?")
         self._seen = tuple(connector for node in found for connector in node.connectors)
@@ -191,6 +194,7 @@ class Connection:
             pause = min(pause * 2, PAUSE_SECONDS_MAX)
 
     def _connect(self, seconds: float, others: Sequence[TransportConfiguration]) -> Session:
+        """Connect to the first broker that answers.  One that is silent leaves time for those behind it, such as its backup."""
         configuration = self._options.configuration()
         brokers: Sequence[TransportConfiguration] | DiscoveryGroupConfiguration = configuration.brokers
         settings = self._settings(configuration.settings)
@@ -201,6 +205,24 @@ class Connection:
             brokers = distinct([*brokers, *others])
             settings.connection_load_balancing_policy_class_name = FIRST_ELEMENT
         self._places = places(brokers)
+        if isinstance(brokers, DiscoveryGroupConfiguration):
+            return self._connect_to(brokers, settings, seconds)
+        policy = load_balancing_policy(settings.connection_load_balancing_policy_class_name, self._runtime.random_below)
+        first = policy.select(len(brokers))
+        settings.connection_load_balancing_policy_class_name = FIRST_ELEMENT
+        deadline = self._runtime.now() + seconds
+        for left, broker in zip(range(len(brokers), 0, -1), (*brokers[first:], *brokers[:first]), strict=True):
+            try:
+                return self._connect_to([broker], settings, max((deadline - self._runtime.now()) / left, PAUSE_SECONDS))
+            except OF_THE_CONNECTION:
+                if left == 1:
+                    raise
+                self._drop()
+        raise AssertionError("there is always a connector")
+
+    def _connect_to(
+        self, brokers: Sequence[TransportConfiguration] | DiscoveryGroupConfiguration, settings: LocatorSettings, seconds: float
+    ) -> Session:
         self._locator = Locator(self._runtime, brokers, settings)
         self._factory = self._runtime.run(self._locator.create_session_factory(), timeout=seconds)
         found = self._own_id()

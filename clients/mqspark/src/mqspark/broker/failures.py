@@ -26,6 +26,7 @@ from mqspark.errors import (
     FencedError,
     LoginError,
     MessageFormatError,
+    MessageGoneError,
     MissingQueueError,
     MqsparkError,
     PermissionDeniedError,
@@ -51,6 +52,7 @@ OF_CODES: Final[dict[str, type[MqsparkError]]] = {
     "AMQ229903": BadOptionError,
     "AMQ229904": ReaderRefusedError,
     "AMQ229905": ReaderRefusedError,
+    "AMQ229908": MessageGoneError,
     "AMQ229909": DuplicateCacheError,
 }
 """Errors about readers and duplicate ids, by the code that the broker's sentence begins with (``docs/operations.md``)."""

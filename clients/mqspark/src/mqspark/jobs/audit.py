@@ -22,10 +22,12 @@ import click
 from mqspark.errors import BadOptionError
 from mqspark.jobs import status
 from mqspark.jobs.archives import open_archive, property_text, setting
+from mqspark.jobs.brokers import Brokers
 from mqspark.jobs.command import Run, job_command
 from mqspark.jobs.progress import NoProgress, Progress
 from mqspark.jobs.report import Report
 from mqspark.jobs.status import JobError
+from mqspark.options import Use
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -170,6 +172,8 @@ def _audit(spark: SparkSession, plan: AuditPlan, progress: Progress) -> Audit:
 
 
 def _queues(spark: SparkSession, plan: AuditPlan) -> DataFrame:
+    for _ in Brokers(plan.options, Use.JOB | Use.READ).each():
+        pass  # A node that is away would be left out below, and its messages would count as lost.
     # Messages that are consumed while the queue is read are no failure of the audit.
     options = {"failOnDataLoss": "false", **plan.options, "columns": ",".join(_COLUMNS)}
     return spark.read.format("mqbroker").options(**options).load()
@@ -347,6 +351,8 @@ def command(run: Run, findings: str | None, **asked: Any) -> Report:
         for place in plan.places:
             table.add(place)
         return report
+    if plan.options:
+        Brokers(plan.options, Use.JOB | Use.READ).check()
     with run.session() as spark:
         found = audit(spark, plan, progress=run.progress)
         report = report_of(found)

@@ -52,8 +52,8 @@ class Replay:
         }
 
     def name(self) -> str:
-        """The id, given or made."""
-        return self.id or hashlib.sha256(json.dumps([self.archive, self.arguments()], sort_keys=True).encode()).hexdigest()[:12]
+        """The id, given or made: with the same one a replay goes on, with another one it begins again."""
+        return self.id or hashlib.sha256(json.dumps([self.archive.rstrip("/"), self.arguments()], sort_keys=True).encode()).hexdigest()[:12]
 
 
 @dataclass(frozen=True, slots=True)

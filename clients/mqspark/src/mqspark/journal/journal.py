@@ -25,6 +25,7 @@ from mqspark.journal.journal_folder import find_folders, steady
 from mqspark.journal.journal_reading import FolderReader, Found, PackedShare
 from mqspark.journal.journal_rows import STATES, Rows, facts_of, record_name, without_passwords, xid_text
 from mqspark.journal_tables import check_table_schema, table_ddl
+from mqspark.messages.blocks import TIME_MAX_MS
 from mqspark.options import Options, Use
 
 _KINDS = {KIND_MESSAGES: "messages", KIND_BINDINGS: "bindings", KIND_PAGE: "page"}
@@ -243,7 +244,7 @@ def _message_values(found: Found, partition: SharePartition, queue_id: int, sche
     return {
         "queue": partition.queues.get(queue_id),
         "queue_id": queue_id,
-        "scheduled": scheduled * 1000 if scheduled > 0 else None,
+        "scheduled": min(scheduled, TIME_MAX_MS) * 1000 if scheduled > 0 else None,
         "xid": partition.xids.get(survivor.branch_id),
         "file": found.file,
         "offset": survivor.offset,

@@ -118,7 +118,8 @@ class Rows:
             rows = np.array([row for row, _, _ in self._messages[first:last]], np.int64)
             # Rows without a message belong to the batch of the message before them.
             end = self._messages[last][0] if last < len(self._messages) else self._count
-            arrays = [self._column(each, done, end, decoded, rows - done) for each in self.arrow]
+            large = np.array([record.body_id is not None for _, record, _ in self._messages[first:last]], np.bool_)
+            arrays = [self._column(each, done, end, decoded, rows - done, large) for each in self.arrow]
             yield pa.RecordBatch.from_arrays(arrays, schema=self.arrow)
             done = end
 
@@ -133,18 +134,17 @@ class Rows:
             yield first, first + batch.num_rows, batch
             first += batch.num_rows
 
-    def _column(self, kind: pa.Field, first: int, last: int, decoded: pa.RecordBatch | None, rows: Any) -> pa.Array:
+    def _column(self, kind: pa.Field, first: int, last: int, decoded: pa.RecordBatch | None, rows: Any, large: Any) -> pa.Array:
+        """The column of the rows from ``first`` on; ``rows``: which of them have a message, ``large``: which messages are large."""
         own = self._own.get(kind.name)
         if own is not None and (kind.name not in MESSAGE_COLUMNS or decoded is None):
             return pa.array(own[first:last], kind.type)
         if decoded is None:
             return pa.nulls(last - first, kind.type)
         array = decoded.column(kind.name)
-        if kind.name in _BODY_COLUMNS and not self._fetches:
-            large = [record.body_id is not None for _, record, _ in self._messages]
-            if any(large):
-                places = np.flatnonzero(~np.array(large))
-                array = spread(array.take(pa.array(places)), places, len(array))
+        if kind.name in _BODY_COLUMNS and not self._fetches and large.any():
+            places = np.flatnonzero(~large)
+            array = spread(array.take(pa.array(places)), places, len(array))
         array = spread(array, rows, last - first)
         return array if own is None else _first_of(own[first:last], array, kind.type)
 

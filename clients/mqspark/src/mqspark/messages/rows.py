@@ -34,7 +34,7 @@ from mqclient.wire.message import (
     TYPE_MAP,
     TYPE_TEXT,
 )
-from mqclient.wire.properties import BYTE, encode_value
+from mqclient.wire.properties import BYTE, BYTES, encode_value
 from mqspark.columns import TYPE_NAMES
 from mqspark.errors import SchemaError
 from mqspark.messages import cells
@@ -317,7 +317,7 @@ class RowEncoder:
             counts += present
         properties = self._column(batch, "properties")
         if properties is not None:
-            for pieces, present in self._properties(properties):
+            for pieces, present in (*self._properties(properties), *self._correlation_ids_in_bytes(batch, properties)):
                 runs.append(pieces)
                 counts += present
         if count and (counts == counts[0]).all():
@@ -331,6 +331,19 @@ class RowEncoder:
         for at, field in enumerate(column.type):
             if field.name not in self._reserved:
                 yield cells.entries(pc.struct_field(column, at), f"properties.{field.name}", cells.key(field.name))
+
+    def _correlation_ids_in_bytes(self, batch: Any, properties: Any) -> Iterator[tuple[Pieces, Any]]:
+        """JMSCorrelationID of rows that have it in bytes: in no column of texts, and so among the properties alone."""
+        column = self._column(batch, "correlation_id")
+        if column is None or not column.null_count or not pa.types.is_map(properties.type):
+            return
+        found = pc.map_lookup(properties, KEY_CORRELATION_ID, "first")
+        if found.null_count == len(found):
+            return
+        lead = cells.key(KEY_CORRELATION_ID)
+        rows = zip(column.is_null().to_pylist(), cells.values(found, "properties"), strict=True)
+        pieces = [lead + value if missing and value[0] == BYTES else b"" for missing, value in rows]
+        yield pieces, np.fromiter(map(bool, pieces), np.int32, len(pieces))
 
     def _single(self, batch: Any) -> Iterator[tuple[int, bytes]]:
         for name, text in _PROPERTIES.items():

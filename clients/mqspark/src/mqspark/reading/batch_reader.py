@@ -82,7 +82,8 @@ class BatchReader(DataSourceReader):
 
         cluster.look()
         found = [each for ranges in cluster.each(survey).values() for each in ranges]
-        cluster.check_queues()
+        if not cluster.away:
+            cluster.check_queues()
         for node_id, reason in cluster.away.items():
             text = f"node {node_id} has messages that cannot be read now: {reason}"
             if options.fail_on_data_loss:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import itertools
 import logging
 from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar, Unpack
 
 from mqclient.core.api import QueueQueryResult
@@ -38,24 +38,38 @@ BLOCK_BYTES: Final = 1 << 20
 """A block ends when it has as many messages or bytes."""
 
 
+@dataclass(slots=True)
+class HandedOut:
+    """The messages of one node that a query has handed out: kept as long as its process, over any number of connections."""
+
+    known: dict[str, dict[int, int]] = field(default_factory=dict)
+    """Queue to message id to the position at which it was handed out."""
+    until: dict[str, int] = field(default_factory=dict)
+    """Queue to the last position."""
+
+
 class PlainBroker:
     """A broker without readers that does the work of readers by browsing and consuming."""
 
-    def __init__(self, broker: Broker, options: Options) -> None:
-        """Raises BadOptionError when reading is to begin at message ids, which mean nothing here."""
+    def __init__(self, broker: Broker, options: Options, handed_out: HandedOut | None = None) -> None:
+        """``handed_out``: over an earlier connection; None: this is the first one.
+
+        Raises BadOptionError when reading is to begin at message ids, which mean nothing here.
+        """
         if options.starting_offsets != "earliest" or options.ending_offsets != "latest":
             raise BadOptionError(
                 f"the broker at {broker.place} has no readers, so a query can only begin with the oldest message and end with the newest: "
                 "leave out the options startingOffsets and endingOffsets"
             )
-        log.warning(
-            "the broker at %s has no readers (it is not an mqbroker): messages are read at least once, not exactly once", broker.place
-        )
+        if handed_out is None:
+            log.warning(
+                "the broker at %s has no readers (it is not an mqbroker): messages are read at least once, not exactly once", broker.place
+            )
         self.broker = broker
         self._selector = options.selector if options.topic is None else None
-        self._known: dict[str, dict[int, int]] = {}
-        """Queue to message id to the position at which it was handed out."""
-        self._handed: dict[str, int] = {}
+        self.kept = handed_out or HandedOut()
+        self._known = self.kept.known
+        self._handed = self.kept.until
 
     @property
     def has_readers(self) -> bool:

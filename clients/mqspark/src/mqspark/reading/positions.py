@@ -95,11 +95,14 @@ class Readers:
         return OLDEST if start == START_OLDEST else start
 
     def _start(self, node_id: str, queue: str) -> int:
+        return START_NEWEST if self._options.starting_offsets == "latest" else _start(self.first(node_id, queue))
+
+    def first(self, node_id: str, queue: str) -> int:
+        """The position at which a queue begins that comes when the query runs: as the option says, if that names it, or with the oldest
+        message."""
         text = self._options.starting_offsets
-        if text.startswith("{"):
-            position = Offset.from_option(text, "startingOffsets").get(node_id, queue)
-            return START_OLDEST if position is None else _start(position)
-        return START_NEWEST if text == "latest" else START_OLDEST
+        position = Offset.from_option(text, "startingOffsets").get(node_id, queue) if text.startswith("{") else None
+        return OLDEST if position is None else position
 
     def settle(self, broker: Reading, node_id: str, queue: str, until: int) -> None:
         """Tell the broker that everything up to ``until`` is durably dealt with.  Raises FencedError."""

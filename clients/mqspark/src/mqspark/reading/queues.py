@@ -13,7 +13,7 @@ from mqspark.broker.broker import Broker, Limits, connect
 from mqspark.broker.nodes import Node
 from mqspark.errors import BrokerUnreachableError, MissingQueueError
 from mqspark.options import Options
-from mqspark.reading.plain_source import PlainBroker
+from mqspark.reading.plain_source import HandedOut, PlainBroker
 from mqspark.reading.questions import Questions, in_thread
 
 log: Final = logging.getLogger(__name__)
@@ -54,6 +54,8 @@ class Cluster:
         self._options = options
         self._entry: Broker | None = None
         self._brokers: dict[str, Reading] = {}
+        self._handed_out: dict[str, HandedOut] = {}
+        """Of nodes without readers, by node id."""
         self._seen: set[str] = set()
         self.nodes: dict[str, Node] = {}
         """The members at the last :meth:`look`, and earlier members."""
@@ -124,12 +126,17 @@ class Cluster:
             known = node_id in self._seen
             broker = connect(self._options, node, patient=known and len(self.nodes) == 1 if patient is None else patient)
             self._seen.add(node_id)
-            found = self._brokers[node_id] = self._reading(broker)
+            found = self._brokers[node_id] = self._reading(node_id, broker)
         return found
 
-    def _reading(self, broker: Broker) -> Reading:
+    def _reading(self, node_id: str, broker: Broker) -> Reading:
         try:
-            return broker if broker.has_readers else PlainBroker(broker, self._options)
+            if broker.has_readers:
+                return broker
+            plain = PlainBroker(broker, self._options, self._handed_out.get(node_id))
+            # A connection that is idle between two batches ends, and what they have handed out is still to be consumed.
+            self._handed_out[node_id] = plain.kept
+            return plain
         except BaseException:
             broker.close()
             raise
@@ -202,13 +209,20 @@ class Cluster:
         return found
 
     def check_queues(self) -> None:
-        """Raise MissingQueueError for a queue that no node has; all nodes must have been asked by :meth:`queues`."""
+        """Raise MissingQueueError for a queue that no node has; all nodes must have been asked by :meth:`queues`.
+
+        Raises BrokerUnreachableError when a node is away that may have it.
+        """
         if self._options.topic is not None:
             return
         everywhere = {queue for queues in list(self._queues.values()) for queue in queues}
         for queue in self._options.queues:
             if queue not in everywhere:
                 places = ", ".join(sorted(self._queues))
+                for node_id, reason in self.away.items():
+                    raise BrokerUnreachableError(
+                        f"queue {queue} is on no node that is there ({places}), and node {node_id} is away: {reason}"
+                    )
                 raise MissingQueueError(f"there is no queue {queue} on any node ({places}): create it, or correct the option queue")
 
     def forget(self, node_id: str) -> None:

@@ -14,7 +14,7 @@ from pyspark.sql.types import StructType
 from mqclient.wire.packets import READ_BYTES_MAX
 from mqspark.broker.broker import Broker, connect
 from mqspark.broker.nodes import Node
-from mqspark.errors import DataLossError, MessageFormatError
+from mqspark.errors import DataLossError, MessageFormatError, MessageGoneError
 from mqspark.messages.blocks import BlockConverter, MadeBlock
 from mqspark.options import Options
 from mqspark.reading.plain_source import browsed
@@ -77,13 +77,36 @@ def read_range(options: Options, schema: StructType, partition: InputPartition) 
             for plain in _browsed(broker, partition):
                 yield from converter.batches(plain)
             return
-        for block in broker.blocks(partition.queue, partition.after, partition.until, selector=partition.selector):
-            if block.lost:
-                place = f"queue {partition.queue} on node {partition.node.node_id}"
-                between = f"messages between {partition.after} and {partition.until}"
-                data_loss(options, f"of {place} {between} were settled or removed before they were read")
-            if block.count:
-                yield from converter.batches(block)
+        position = partition.after
+        gone: set[str] = set()
+        while True:
+            try:
+                for batch, last in _read(options, broker, converter, partition, position):
+                    yield batch
+                    position = last
+                return
+            except MessageGoneError as error:
+                # It went between its headers and its body: what is left of the range is read without it.
+                if str(error) in gone:
+                    raise
+                gone.add(str(error))
+                data_loss(options, str(error))
+
+
+def _read(
+    options: Options, broker: Broker, converter: BlockConverter, partition: RangePartition, after: int
+) -> Iterator[tuple[pa.RecordBatch, int]]:
+    """Batches of the range behind ``after``, each with the id of its last message.  Raises MessageGoneError."""
+    for block in broker.blocks(partition.queue, after, partition.until, selector=partition.selector):
+        if block.lost:
+            place = f"queue {partition.queue} on node {partition.node.node_id}"
+            between = f"messages between {partition.after} and {partition.until}"
+            data_loss(options, f"of {place} {between} were settled or removed before they were read")
+        if block.count:
+            rows = 0
+            for batch in converter.batches(block):
+                rows += batch.num_rows
+                yield batch, int.from_bytes(block.ids[8 * (rows - 1) : 8 * rows], "big")
 
 
 def _browsed(broker: Broker, partition: RangePartition) -> Iterator[MadeBlock]:

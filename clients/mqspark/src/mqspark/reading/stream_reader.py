@@ -123,7 +123,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
         self._cluster.look()
         targets = self._cluster.each(note)
-        self._cluster.check_queues()
+        if not self._cluster.away:
+            self._cluster.check_queues()
         self._targets = {place: target for found in targets.values() for place, target in found.items()}
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
@@ -146,6 +147,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if offers and all(offer.lane.node_id in away for offer in offers):
             raise BrokerUnreachableError(away[offers[0].lane.node_id])
         following = Offset(readers.name, {node: dict(queues) for node, queues in position.nodes.items()})
+        if self._first:
+            # Also of queues that the first batch takes nothing from: "latest" would be another position when it is repeated.
+            following.begins.update({node: dict(queues) for node, queues in position.nodes.items()})
         for (node_id, queue), found in ends.items():
             if found.until > found.after and node_id not in away:
                 following.nodes.setdefault(node_id, {})[queue] = found.until
@@ -170,6 +174,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if not self._cluster.nodes:
             self._cluster.look()
         partitions: list[InputPartition] = []
+        read: dict[str, tuple[str, ...]] = {}
+        """The queues that the query reads now, by node."""
         for node_id, queue, stop in until:
             known = until.begins.get(node_id, {}).get(queue, begin.get(node_id, queue))
             needed = known is None or stop > known
@@ -177,6 +183,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 continue
             try:
                 broker = self._cluster.broker(node_id, patient=needed)
+                if not needed and node_id not in read:
+                    read[node_id] = self._cluster.queues(node_id, broker)
+                if not needed and queue not in read[node_id]:
+                    continue  # The query does not read it any more, or it was deleted: a reader there would only hold messages.
                 lane = readers.open(broker, node_id, queue, known)
                 partitions += self._cut(readers, broker, lane, readers.begin(lane, known), stop, until.parts.get(node_id, {}).get(queue))
             except BrokerUnreachableError:
@@ -261,7 +271,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Settle up to the position of one queue; where its next range begins."""
         known = position.get(node_id, queue)
         if self._written_down:
-            lane = readers.open(broker, node_id, queue, known if known is not None else OLDEST)
+            lane = readers.open(broker, node_id, queue, known if known is not None else readers.first(node_id, queue))
             after = readers.begin(lane, known)
             readers.settle(broker, node_id, queue, after)
             return after

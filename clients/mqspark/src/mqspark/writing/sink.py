@@ -182,9 +182,14 @@ class _Writer:
         options, plan = self._options, self._plan
         assert plan is not None
         known = {node.node_id: node for node in plan.nodes}
+        settings: dict[str, Any] = {"producer_window_size": CREDITS}
+        if options.exactly_once == TRANSACTIONS:
+            # A task that waits for its rows is silent, and a transaction ends with its connection: both may last equally long.
+            given = options.configuration().settings.connection_ttl
+            settings["connection_ttl"] = given if given < 0 else max(given, options.transaction_timeout)
 
         def reach(node_id: str) -> Broker:
-            return stack.enter_context(connect(options, known[node_id], producer_window_size=CREDITS))
+            return stack.enter_context(connect(options, known[node_id], **settings))
 
         place = batch.number + partition
         node = plan.nodes[place % len(plan.nodes)]
