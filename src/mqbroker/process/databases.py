@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from mqbroker.config.model.database import DatabaseStoreConfiguration
     from mqbroker.storage.sql.database import Database
 
-_NETWORK_FILE_SYSTEMS = ("nfs", "nfs4", "cifs", "smb3", "9p", "fuse.sshfs", "glusterfs", "ceph", "lustre")
+_NETWORK_FILE_SYSTEMS = ("nfs", "nfs4", "cifs", "smb3", "9p", "fuse.sshfs", "fuse.glusterfs", "glusterfs", "ceph", "lustre")
 
 
 def make_database(configuration: DatabaseStoreConfiguration, base: Path, mounts: str, patient: bool = True) -> Database:
@@ -29,7 +29,7 @@ def make_database(configuration: DatabaseStoreConfiguration, base: Path, mounts:
 def _sqlite(path: Path, mounts: str, timeout: int) -> Database:
     from mqbroker.process.sqlite import BUSY_SECONDS, SqliteDatabase
 
-    kind = file_system_kind(str(path.parent), mounts)
+    kind = file_system_kind(str(path.resolve().parent), mounts)
     if kind in _NETWORK_FILE_SYSTEMS:
         raise ValueError(f"jdbc-connection-url: {path} lies on {kind}: the locks of SQLite do not hold there; use PostgreSQL")
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -58,3 +58,10 @@ class DatabaseTests(TestCase):
     def test_sqlite_on_a_network_file_system(self) -> None:
         with self.assertRaisesRegex(ValueError, "lies on nfs4.*PostgreSQL"):
             self.make("jdbc:sqlite:data/one.db", f"server:/x {self.base} nfs4 rw 0 0\n")
+
+    def test_sqlite_on_a_network_file_system_behind_a_link(self) -> None:
+        (self.base / "mounted").mkdir()
+        (self.base / "data").symlink_to("mounted")
+        for kind in ("nfs4", "fuse.glusterfs"):
+            with self.assertRaisesRegex(ValueError, f"lies on {kind}"):
+                self.make("jdbc:sqlite:data/one.db", f"server:/x {self.base.resolve()}/mounted {kind} rw 0 0\n")

@@ -25,6 +25,7 @@ class MemoryLimitTests(SynchronousTestCase):
             path.write_text(text)
             names.append(str(path))
         self.enterContext(mock.patch.object(memory_limits, "_CGROUP_FILES", (str(folder / "missing"), *names)))
+        self.enterContext(mock.patch.object(memory_limits, "_OWN_GROUPS", str(folder / "missing")))
 
     def test_without_a_control_group_it_is_the_memory_of_the_machine(self) -> None:
         self.limited()
@@ -33,6 +34,22 @@ class MemoryLimitTests(SynchronousTestCase):
     def test_the_smallest_limit_of_a_control_group_holds(self) -> None:
         self.limited("8192000\n", "4096000\n")
         self.assertEqual(available_memory(), 4096000)
+
+    def test_the_limit_of_a_unit_of_systemd_and_of_its_slice_holds(self) -> None:
+        for groups, name, held in (
+            ("0::/system.slice/mq.service\n", "/sys/fs/cgroup/system.slice/mq.service/memory.max", 7_000_000),
+            ("0::/system.slice/mq.service\n", "/sys/fs/cgroup/system.slice/memory.max", 6_000_000),
+            ("9:name=systemd:/x\n4:cpu,memory:/mq\n0::/\n", "/sys/fs/cgroup/memory/mq/memory.limit_in_bytes", 5_000_000),
+        ):
+            files = {"/proc/self/cgroup": groups, name: f"{held}\n"}
+
+            def read_text(path: Path, files: dict[str, str] = files, **_: object) -> str:
+                if str(path) not in files:
+                    raise FileNotFoundError(path)
+                return files[str(path)]
+
+            with mock.patch.object(Path, "read_text", read_text):
+                self.assertEqual(available_memory(), held)
 
     def test_a_limit_above_the_machine_and_the_word_max_limit_nothing(self) -> None:
         self.limited("max\n", str(MACHINE * 2))

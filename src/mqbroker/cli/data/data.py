@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -77,6 +80,40 @@ def _output(stack: ExitStack, file: Path | None) -> TextIO:
         raise CommandError(f"--output: {error}") from error
 
 
+def _complete_output(stack: ExitStack, file: Path | None) -> TextIO:
+    """As :func:`_output`, in UTF-8, which the head of an export claims.
+
+    A file gets its name, durably, once it is complete: a former export stays until then, and half of one is never taken for a whole one.
+    """
+    if file is None:
+        if isinstance(sys.stdout, TextIOWrapper):
+            sys.stdout.reconfigure(encoding="utf-8")
+        return sys.stdout
+    if file.exists() and not file.is_file():
+        return _output(stack, file)
+    try:
+        return stack.enter_context(_completed(file.resolve()))
+    except OSError as error:
+        raise CommandError(f"--output: {error}") from error
+
+
+@contextmanager
+def _completed(file: Path) -> Iterator[TextIO]:
+    from mqbroker.process.localfs import LocalFileSystem
+
+    partial = file.with_name(f"{file.name}.partial")
+    try:
+        with partial.open("w", encoding="utf-8") as out:
+            yield out
+            out.flush()
+            os.fsync(out.fileno())
+        partial.replace(file)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
+    LocalFileSystem().sync_directory(str(file.parent))
+
+
 @click.command(name="print", epilog="Example: mqbroker data print --instance /var/lib/mybroker --safe")
 @data_options
 @database_options
@@ -125,7 +162,7 @@ def exp(output: Path | None, ignore_lock: bool, **options: Any) -> None:
             folders = chosen_folders(options)
             stack.enter_context(exclusive(folders, ignore_lock))
             data = of_files(load_state(folders), folders)
-        queues, messages = export(data, _output(stack, output))
+        queues, messages = export(data, _complete_output(stack, output))
     if data.prepared:
         click.echo(
             f"{data.prepared} prepared XA branches are not exported: "
@@ -191,7 +228,12 @@ def recover(target: Path, output: Path | None, as_json: bool, ignore_lock: bool,
             saved = len(found.state.messages)
             write_journal(found, folders, new)
     with ExitStack() as stack:
-        _report(found, saved, target, _output(stack, output), as_json)
+        try:
+            out = _output(stack, output)
+        except CommandError:
+            _report(found, saved, target, sys.stdout, as_json)  # the target is no longer empty, so that another run would be refused
+            raise
+        _report(found, saved, target, out, as_json)
 
 
 def _report(found: SalvagedState, saved: int, target: Path, out: TextIO, as_json: bool) -> None:

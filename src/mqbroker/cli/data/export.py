@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,7 +49,7 @@ def of_files(state: State, folders: DataFolders) -> Exported:
         for message_id in sorted(message_id for message_id, stored in state.messages.items() if not stored.record.branch_id):
             stored = state.messages[message_id]
             body_id = stored.record.body_id
-            body = None if body_id is None else body_chunks(folders.large_body(body_id))
+            body = None if body_id is None else body_chunks(folders.large_body(body_id), stored.record.body_size)
             yield stored.record, stored.reference_table(), body
 
     return Exported(
@@ -84,7 +85,7 @@ def of_rows(contents: Contents) -> Exported:
 def export(data: Exported, out: TextIO) -> tuple[int, int]:
     """Write all bindings and messages; returns the numbers of queues and of messages.
 
-    Raises OSError when the body of a large message is missing.
+    Raises OSError when the body of a large message is missing or cut off.
     """
     out.write('<?xml version="1.0" encoding="UTF-8"?>\n<activemq-journal>\n   <bindings>\n')
     for address in data.addresses:
@@ -109,8 +110,13 @@ def export(data: Exported, out: TextIO) -> tuple[int, int]:
     return len(names), count
 
 
-def body_chunks(file: Path) -> Iterator[bytes]:
-    """The body of a large message, piece by piece.  Raises OSError."""
+def body_chunks(file: Path, size: int) -> Iterator[bytes]:
+    """The body of a large message of this size, piece by piece.  Raises OSError where the file is missing or cut off."""
+    if not size:  # such a body has no file
+        return
     with file.open("rb") as body:
-        while chunk := body.read(_CHUNK):
+        while size and (chunk := body.read(min(_CHUNK, size))):
+            size -= len(chunk)
             yield chunk
+    if size:
+        raise OSError(errno.EIO, f"the body of a large message ends {size} bytes too early", str(file))

@@ -32,6 +32,8 @@ def core_sessions(connection: ConnectionOptions) -> Iterator[tuple[Runner, OpenS
         raise NoConnection(f"--url: {error}") from error
     # A URL may say otherwise, but a command has to know what the broker has.
     settings.block_on_durable_send = True
+    # A body may be compressed already.
+    settings.compress_large_message = False
     runner = get_runner()
     call: Callable[..., Any] = runner.call
     locator = runner.locator(connectors, settings)

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from mqbroker.cli.imq.instances import (
     definitions_of,
     installation_of,
     passfile_properties,
+    read_broker_xml,
     stopped,
 )
 from mqbroker.cli.options import FOLDER, PATH, without_effect
@@ -103,7 +105,7 @@ def brokerd(name: str, varhome: Path | None, **options: Any) -> None:
         if what == "store":
             _reset_store(target, options["read"])
         elif what == "props":
-            _reset_properties(folder)
+            _reset_properties(target)
     if exits:
         _end_takeovers(target, options)
         return
@@ -197,17 +199,37 @@ def _reset_database(target: DatabaseTarget, read: dict[str, str]) -> bool:
 
 
 def _reset_store(target: DatabaseTarget, read: dict[str, str]) -> None:
-    data = target.folder / "data"
     with stopped(target.folder, target.defined, "-reset store"):
         if not _reset_database(target, read):
             click.echo("-reset store is ignored in an enhanced cluster: its brokers share their data", err=True)
             return
         try:
-            if data.exists():
-                shutil.rmtree(data)
-            data.mkdir()
+            for folder in _data_folders(target):
+                if folder in (target.folder, *target.folder.parents):
+                    raise CommandError(f"-reset store: {folder} has more in it than a store")
+                _empty(folder)
         except OSError as error:
             raise CommandError(f"-reset store: {error}") from error
+
+
+def _data_folders(target: DatabaseTarget) -> Iterator[Path]:
+    """The folders of the store, wherever the broker.xml has them, and the one in which they are as a rule."""
+    configuration = read_broker_xml(target.folder, target.defined)
+    if configuration is not None:
+        yield Path(configuration.journal_directory)
+        yield Path(configuration.bindings_directory)
+        yield Path(configuration.large_messages_directory)
+        yield Path(configuration.paging_directory)
+    yield target.folder / "data"
+
+
+def _empty(folder: Path) -> None:
+    """Remove what is in a folder; the folder itself may be a link, or a disk that is mounted there.  Raises OSError."""
+    for entry in folder.iterdir() if folder.exists() else ():
+        if entry.is_dir() and not entry.is_symlink():
+            shutil.rmtree(entry)
+        else:
+            entry.unlink()
 
 
 def _end_takeovers(target: DatabaseTarget, options: dict[str, Any]) -> None:
@@ -220,13 +242,14 @@ def _end_takeovers(target: DatabaseTarget, options: dict[str, Any]) -> None:
     end_takeovers(target.folder, ImqStart(target.defined, properties, installation_of(options["libhome"])))
 
 
-def _reset_properties(folder: Path) -> None:
-    try:
-        (folder / PROPERTIES_FILE).write_text("", encoding="utf-8")
-    except FileNotFoundError:
-        pass
-    except OSError as error:
-        raise CommandError(f"-reset props: {error}") from error
+def _reset_properties(target: DatabaseTarget) -> None:
+    with stopped(target.folder, target.defined, "-reset props", broken_may_be=True):
+        try:
+            (target.folder / PROPERTIES_FILE).write_text("", encoding="utf-8")
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            raise CommandError(f"-reset props: {error}") from error
 
 
 def _check_instance(folder: Path) -> None:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import base64
+import errno
 import json
 import math
+import os
+import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,10 +23,11 @@ from mqbroker.cli.imq.instances import stopped
 from mqbroker.cli.imq.tables import properties, table
 from mqbroker.cli.options import PATH
 from mqbroker.cli.status import CommandError
+from mqbroker.process.localfs import LocalFileSystem
 
 if TYPE_CHECKING:
     from mqbroker.config.imq.databases import Databases
-    from mqbroker.storage.sql.database import Connection, Database
+    from mqbroker.storage.sql.database import Connection, Database, Row
 
 _DIRECTORY = click.option("-dir", "directory", required=True, type=PATH, help="The folder of the backup.")
 _FORCE = click.option("-f", "force", is_flag=True, help="Also where the database has data of other brokers or clusters.")
@@ -182,16 +187,12 @@ def backup_tables(target: DatabaseTarget, directory: Path) -> None:
             raise CommandError(f"There are no tables in {database.name}.")
         store.check_stopped()
         try:
-            directory.mkdir(parents=True)
+            with _new_folder(directory) as folder:
+                count = _write(tables.contents(connection), folder)
+        except FileExistsError as error:
+            raise CommandError(f"-dir {directory}: {error.strerror}; expected a new folder") from error
         except OSError as error:
-            raise CommandError(f"-dir {directory}: {error.strerror or error}; expected a new folder") from error
-        count = 0
-        for name, columns, rows in tables.contents(connection):
-            with (directory / f"{name}.jsonl").open("w", encoding="utf-8") as stream:
-                stream.write(json.dumps(columns) + "\n")
-                for row in rows:
-                    stream.write(json.dumps([_written(value) for value in row]) + "\n")
-                    count += 1
+            raise CommandError(f"-dir {directory}: {error.strerror or error}; there is no backup") from error
         click.echo(f"Successfully backed up {database.name}: {count} rows.")
 
 
@@ -203,9 +204,14 @@ def restore_tables(target: DatabaseTarget, directory: Path, force: bool) -> None
     """Replace all tables with those of a backup, also with one of the other kind of database."""
     from mqbroker.storage.shared import tables
     from mqbroker.storage.sql import schema
+    from mqbroker.storage.sql.database import DatabaseAwayError, DatabaseError
 
     if not (directory / "version.jsonl").is_file():
         raise CommandError(f"-dir {directory}: there is no backup in it")
+    try:
+        tables.check(lambda name: _read(directory / f"{name}.jsonl"))
+    except (OSError, ValueError) as error:
+        raise CommandError(f"-dir {directory}: {error}; nothing was changed") from error
     with _store(target) as store, store.unused("restore"):
         database, connection = store.database, store.connection
         if tables.exist(connection):
@@ -215,7 +221,7 @@ def restore_tables(target: DatabaseTarget, directory: Path, force: bool) -> None
         schema.prepare(database, connection)
         try:
             count = tables.fill(connection, lambda name: _read(directory / f"{name}.jsonl"))
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, DatabaseAwayError, DatabaseError) as error:
             raise CommandError(f"-dir {directory}: {error}; the tables are empty now") from error
         click.echo(f"Successfully restored {database.name}: {count} rows.")
 
@@ -246,10 +252,44 @@ def _written(value: Any) -> Any:
     return {"bytes": base64.b64encode(bytes(value)).decode()} if isinstance(value, bytes | memoryview) else value
 
 
+@contextmanager
+def _new_folder(directory: Path) -> Iterator[Path]:
+    """A folder that gets its name when everything is in it, durably: half a backup must not be taken for one.  Raises OSError."""
+    if directory.exists():
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(directory))
+    partial = directory.with_name(f"{directory.name}.partial")
+    if partial.exists():
+        shutil.rmtree(partial)
+    partial.mkdir(parents=True)
+    try:
+        yield partial
+        LocalFileSystem().sync_directory(str(partial))
+        partial.rename(directory)
+    except BaseException:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise
+    LocalFileSystem().sync_directory(str(directory.absolute().parent))
+
+
+def _write(contents: Iterable[tuple[str, list[str], list[Row]]], folder: Path) -> int:
+    """Write a file for each table; returns the number of rows."""
+    count = 0
+    for (name, columns), pieces in groupby(contents, lambda each: (each[0], each[1])):
+        with (folder / f"{name}.jsonl").open("w", encoding="utf-8") as stream:
+            stream.write(json.dumps(columns) + "\n")
+            for _, _, rows in pieces:
+                stream.writelines(json.dumps([_written(value) for value in row]) + "\n" for row in rows)
+                count += len(rows)
+            stream.flush()
+            os.fsync(stream.fileno())
+    return count
+
+
 def _read(path: Path) -> Iterator[list[Any]]:
-    """The columns, then the rows."""
-    if not path.exists():
-        return
+    """The columns, then the rows.  Raises OSError, and ValueError with the line."""
     with path.open(encoding="utf-8") as stream:
-        for line in stream:
-            yield [base64.b64decode(each["bytes"]) if isinstance(each, dict) else each for each in json.loads(line)]
+        for number, line in enumerate(stream, 1):
+            try:
+                yield [base64.b64decode(each["bytes"]) if isinstance(each, dict) else each for each in json.loads(line)]
+            except (ValueError, KeyError, TypeError) as error:
+                raise ValueError(f"{path.name}, line {number}: {error}") from error

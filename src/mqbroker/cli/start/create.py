@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
 import socket
@@ -314,18 +315,29 @@ def _missing(option: str, text: str, guess: str, options: dict[str, Any], asking
 
 
 def write_instance(folder: Path, data: str, files: Iterable[tuple[str, str, int]], verbose: bool = False) -> None:
-    """Write the folders and ``files`` (path, text, permission bits) of an instance.  Raises CommandError."""
+    """Write the folders and ``files`` (path, text, permission bits) of an instance.
+
+    Raises CommandError; then no file has changed.
+    """
+    written: list[tuple[Path, Path]] = []
     try:
         for name in ("bin", "etc", "data", "log", "tmp", "lock", "lib"):
             (Path(folder, data) if name == "data" else folder / name).mkdir(parents=True, exist_ok=True)
         for name, text, mode in files:
             path = folder / name
             path.parent.mkdir(exist_ok=True)
-            path.unlink(missing_ok=True)
-            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+            new = path.with_name(f"{path.name}.new")
+            new.unlink(missing_ok=True)
+            written.append((new, path))
+            descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
             with os.fdopen(descriptor, "w", encoding="utf-8") as file:
                 file.write(text)
+        for new, path in written:
+            new.replace(path)
             if verbose:
                 click.echo(f"  {path}")
     except OSError as error:
+        for new, _ in written:
+            with contextlib.suppress(OSError):
+                new.unlink()
         raise CommandError(f"cannot write the instance: {error}") from error

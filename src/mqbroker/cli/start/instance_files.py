@@ -113,7 +113,7 @@ def frame_files(settings: FrameSettings, users: Mapping[str, str], roles: Mappin
     """As :func:`instance_files`, but without broker.xml.  ``users`` are hashed passwords by user, ``roles`` users by role."""
     listed = "".join(f"{_key(name)} = {hashed}\n" for name, hashed in users.items())
     yield "etc/artemis-users.properties", f"# name = password, or name = ENC(hash) of `mqbroker mask --hash`\n{listed}", SECRET
-    listed = "".join(f"{_key(role)} = {user}\n" for role, user in roles.items())
+    listed = "".join(f"{_key(role)} = {_value(user)}\n" for role, user in roles.items())
     yield "etc/artemis-roles.properties", f"# role = users, separated by commas without blanks\n{listed}", READABLE
     yield "etc/bootstrap.xml", _bootstrap_xml(settings, users[settings.user]), SECRET
     yield "etc/login.config", _login_config(settings), READABLE
@@ -128,6 +128,11 @@ def frame_files(settings: FrameSettings, users: Mapping[str, str], roles: Mappin
 def _key(name: str) -> str:
     """A key of a properties file."""
     return "".join("\\" + character if character in "\\ :=#!" else character for character in name)
+
+
+def _value(text: str) -> str:
+    """A value of a properties file."""
+    return text.replace("\\", "\\\\")
 
 
 def _flag(value: bool) -> str:

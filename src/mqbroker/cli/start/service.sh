@@ -2,6 +2,7 @@
 # Starts and stops the broker of this instance in the background.
 
 instance=$(cd "$(dirname "$0")/.." && pwd) || exit 1
+folder=$(cd "$instance" && pwd -P)
 service=$(basename "$0")
 pid_file="$instance/data/artemis.pid"
 log="$instance/log/artemis.log"
@@ -9,7 +10,20 @@ start_seconds=60
 mkdir -p "$instance/data" "$instance/log"
 
 running() {
-  [ -f "$pid_file" ] && pid=$(cat "$pid_file") && kill -0 "$pid" 2>/dev/null
+  [ -f "$pid_file" ] && pid=$(cat "$pid_file") && kill -0 "$pid" 2>/dev/null && is_broker
+}
+
+# After a crash or a reboot the number may be that of another process, which is none of our business.
+is_broker() {
+  if [ -r "/proc/$pid/cmdline" ]; then
+    words=$(tr '\0' ' ' <"/proc/$pid/cmdline")
+  else
+    words=$(ps -p "$pid" -o args= 2>/dev/null) || return 0
+  fi
+  case "$words " in
+    *"$instance/bin/"* | *"mqbroker.cli run "* | *"--instance $folder "*) return 0 ;;
+    *) return 1 ;;
+  esac
 }
 
 start() {

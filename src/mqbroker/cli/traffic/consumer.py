@@ -56,7 +56,10 @@ def consumer(run: Load, selector: str | None, durable: bool, break_on_null: bool
             tally.label = run.label("Consumer", thread)
             wait = "for ever" if receive_timeout < 0 else f"{receive_timeout}ms"
             run.say(f"{tally.label} wait {wait} until {run.count} messages are consumed")
-            with run.session(opened) as session, _subscribe(session, run.target, selector, tally.label if durable else None) as receiver:
+            with (
+                _session(run, opened, writer) as session,
+                _subscribe(session, run.target, selector, tally.label if durable else None) as receiver,
+            ):
                 while tally.count < run.count and not run.pause.stopped.is_set():
                     message = _receive(receiver, receive_timeout, run.pause)
                     if message is None:
@@ -65,6 +68,8 @@ def consumer(run: Load, selector: str | None, durable: bool, break_on_null: bool
                         continue
                     _take(message, tally, writer, run.talk)
                     advance()
+                    if writer is not None and not run.batch:
+                        message.acknowledge()
                     if run.batch and tally.count % run.batch == 0:
                         session.commit()
                     if not run.pause():
@@ -117,6 +122,15 @@ def _browse(connection: Connection, run: Load, selector: str | None, tally: Tall
             tally.count += 1
             if tally.count >= run.count or not run.pause():
                 break
+
+
+def _session(run: Load, connection: Connection, writer: MessageWriter | None) -> Session:
+    """A session: a message that goes into a file is acknowledged when it is there."""
+    if writer is None or run.batch:
+        return run.session(connection)
+    from mqclient.jms import AcknowledgeMode
+
+    return connection.create_session(acknowledge_mode=AcknowledgeMode.CLIENT_ACKNOWLEDGE)
 
 
 def _writer(stack: ExitStack, file: Path | None) -> MessageWriter | None:

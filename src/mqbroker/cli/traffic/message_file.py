@@ -19,7 +19,7 @@ from mqclient.core.message import ClientMessage
 from mqclient.jms import Message, Session
 from mqclient.jms.messages.conversion import from_core, to_core
 from mqclient.wire.bodies import decode_text, encode_text
-from mqclient.wire.message import TYPE_TEXT
+from mqclient.wire.message import KEY_DUPLICATE_ID, TYPE_TEXT
 
 
 class MessageWriter:
@@ -39,12 +39,17 @@ class MessageWriter:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        assert self._out is not None
-        self._out.write("</messages>\n")
-        self._out.close()
+        # After Ctrl-C a thread may be at its last message still.
+        with self._lock:
+            assert self._out is not None
+            try:
+                self._out.write("</messages>\n")
+                self._out.close()
+            except OSError as failure:
+                raise CommandError(f"--data: {failure}") from failure
 
     def write(self, message: Message) -> None:
-        """Append one message."""
+        """Append one message; it is in the file when this returns.  Raises OSError, and CommandError for a text that XML cannot hold."""
         core = to_core(message)
         core.priority = message.priority
         core.expiration = message.expiration
@@ -58,6 +63,7 @@ class MessageWriter:
         with self._lock:
             assert self._out is not None
             write_message(self._out, core, None, readable=readable, indent="   ")
+            self._out.flush()
 
 
 def read_messages(file: Path) -> Iterator[Callable[[Session], Message]]:
@@ -77,6 +83,8 @@ def read_messages(file: Path) -> Iterator[Callable[[Session], Message]]:
 
 def _message(node: Node) -> Message:
     found = read_message(node)
+    # Whoever has sent the message before has used its duplicate id up: the broker would drop the message, and tell nobody.
+    found.message.properties.pop(KEY_DUPLICATE_ID, None)
     body = b"".join(_texts(node)) if found.message.type == TYPE_TEXT else b"".join(read_body(node))
     core = ClientMessage(type=found.message.type, properties=found.message.properties, body=body)
     return from_core(core, None, _NoLargeBodies())

@@ -8,10 +8,13 @@ from typing import Any
 from mqbroker.storage.shared.brokers import RUNNING, BrokerTable, State
 from mqbroker.storage.sql import session
 from mqbroker.storage.sql.database import Connection, Database, DatabaseError, Row, transaction
-from mqbroker.storage.sql.schema import NAMES, PREFIX, columns, table, version_of
+from mqbroker.storage.sql.schema import NAMES, PREFIX, columns, key, table, version_of
 
 PAGE = 500
 """Rows that are put into a table at a time."""
+
+READ_ROWS = 100
+"""Rows that are read from a table at a time: a row may be a piece of a large body."""
 
 
 def exist(connection: Connection) -> bool:
@@ -71,13 +74,47 @@ def members(connection: Connection) -> list[tuple[str, str, str, str, str]]:
 
 
 def contents(connection: Connection) -> Iterator[tuple[str, list[str], list[Row]]]:
-    """Each table with its columns and rows, all as they are at one moment."""
+    """Each table with its columns and rows, all as they are at one moment; a long table comes in pieces, one after the other."""
     connection.begin_reading()
     try:
         for name in NAMES:
-            yield name, columns(name), connection.rows(f"SELECT {', '.join(columns(name))} FROM {PREFIX}{name}")
+            known = columns(name)
+            for rows in _pieces(connection, name, known):
+                yield name, known, rows
     finally:
         connection.rollback()
+
+
+def _pieces(connection: Connection, name: str, known: Sequence[str]) -> Iterator[list[Row]]:
+    """The rows of a table in the order of its primary key, at least one piece.
+
+    A table of messages may have more bytes than there is memory, and take longer than one statement may.
+    """
+    wanted, ordered = f"SELECT {', '.join(known)} FROM {PREFIX}{name}", key(name)
+    if not ordered:  # such a table has one row
+        yield connection.rows(wanted)
+        return
+    listed, marks = ", ".join(ordered), ", ".join("?" for _ in ordered)
+    tail = f"ORDER BY {listed} LIMIT {READ_ROWS}"
+    places = [known.index(each) for each in ordered]
+    rows = connection.rows(f"{wanted} {tail}")
+    yield rows
+    while len(rows) == READ_ROWS:
+        rows = connection.rows(f"{wanted} WHERE ({listed}) > ({marks}) {tail}", [rows[-1][place] for place in places])
+        yield rows
+
+
+def check(read: Callable[[str], Iterator[Sequence[Any]]]) -> None:
+    """Raises ValueError for a backup that is not whole: it is looked through before anything is removed for it."""
+    for name in NAMES:
+        found, known = read(name), columns(name)
+        if list(next(found, ())) != known:
+            raise ValueError(_OTHER_COLUMNS.format(name=name, columns=", ".join(known)))
+        if any(len(row) != len(known) for row in found):
+            raise ValueError(f"a row of the table {name} of the backup has not {len(known)} values")
+
+
+_OTHER_COLUMNS = "the table {name} of the backup has other columns than {columns}"
 
 
 def fill(connection: Connection, read: Callable[[str], Iterator[Sequence[Any]]]) -> int:
@@ -94,7 +131,7 @@ def fill(connection: Connection, read: Callable[[str], Iterator[Sequence[Any]]])
             if head is None:
                 continue
             if list(head) != known:
-                raise ValueError(f"the table {name} of the backup has other columns than {', '.join(known)}")
+                raise ValueError(_OTHER_COLUMNS.format(name=name, columns=", ".join(known)))
             statement = f"INSERT INTO {PREFIX}{name} ({', '.join(known)}) VALUES ({', '.join('?' for _ in known)})"
             count += _put(connection, statement, found)
     return count

@@ -99,6 +99,15 @@ def columns(name: str) -> list[str]:
     return [each.split(" ", 1)[0] for each in listed.split(", ")]
 
 
+def key(name: str) -> list[str]:
+    """The columns of the primary key of a table; none of a table that has one row."""
+    definition = next(each for each in _TABLES if each.startswith(f"{name} ("))
+    named = definition.partition(", PRIMARY KEY (")[2].rstrip(")")
+    if named:
+        return named.split(", ")
+    return [each.split(" ", 1)[0] for each in definition.partition(" (")[2].split(", ") if each.endswith(" PRIMARY KEY")]
+
+
 def table(statement: str) -> str:
     """A statement with the names of the tables in the place of ``{message}`` and so on."""
     names = {each.split(" ", 1)[0]: PREFIX + each.split(" ", 1)[0] for each in _TABLES}

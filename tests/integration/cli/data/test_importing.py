@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import xml.etree.ElementTree as ElementTree
+from unittest import mock
 
+from mqbroker.cli.data import importing
 from tests.integration.cli.test_commands_on_a_broker import CommandsOnABrokerCase
 from tests.unit.cli.runner import mqbroker
 
@@ -55,3 +57,24 @@ class ImportTests(CommandsOnABrokerCase):
         result = self.command("data", "imp", "--input", str(self.instance / "etc" / "broker.xml"))
         self.assertEqual(result.status, 1)
         self.assertIn("expected <activemq-journal>", result.err)
+
+    def test_nothing_is_dropped_in_silence(self) -> None:
+        """Dead letters of one message that two queues had, and queues that the broker has elsewhere."""
+        file = self.instance / "tmp" / "in.xml"
+        text = """<activemq-journal><bindings>
+            <address-binding routing-types="ANYCAST" name="dead" id="1"/>
+            <queue-binding address="dead" filter-string="" name="dead" id="2" routing-type="ANYCAST"/></bindings><messages>"""
+        for number in (5, 6):
+            text += f"""<message id="{number}" priority="4" timestamp="18" type="bytes"><properties>
+                <property name="_AMQ_DUPL_ID" value="one" type="string"/></properties><queues><queue name="dead"/></queues>
+                <body><![CDATA[AAE=]]></body></message>"""
+        file.write_text(f"{text}</messages></activemq-journal>")
+        with mock.patch.object(importing, "BATCH", 1):
+            self.assertIn("imported 2 messages", self.good("data", "imp", "--input", str(file)))
+        (counts,) = json.loads(self.good("queue", "stat", "--queueName", "dead", "--json"))["data"]
+        self.assertEqual(counts["messageCount"], "2")
+        self.good("queue", "create", "--name", "moved", "--address", "other", "--anycast", "--durable", "--auto-create-address")
+        file.write_text(file.read_text().replace('"dead"', '"moved"').replace('"one"', '"two"'))
+        refused = self.command("data", "imp", "--input", str(file))
+        self.assertEqual(refused.status, 1)
+        self.assertIn("the queue moved belongs to the address other in the broker, and to moved in the file", refused.err)

@@ -50,6 +50,16 @@ class ServiceTests(unittest.TestCase):
         self.assertEqual(self.service("status")[0], 3)
         self.assertIn("AMQ221002", self.log.read_text())
 
+    def test_a_process_that_has_got_the_number_of_a_broker_that_was_killed_is_left_alone(self) -> None:
+        other = subprocess.Popen(["sleep", "100"])
+        self.addCleanup(other.wait)
+        self.addCleanup(other.kill)
+        (self.instance / "data" / "artemis.pid").write_text(f"{other.pid}\n")
+        self.assertEqual(self.service("status"), (3, "mqbroker-service is stopped\n"))
+        for action in ("stop", "force-stop"):
+            self.assertEqual(self.service(action), (0, "mqbroker-service is stopped\n"))
+        self.assertIsNone(other.poll())
+
     def test_a_start_that_is_refused_fails_with_the_reason(self) -> None:
         """Although the log tells of a start that went well before."""
         self.log.parent.mkdir(exist_ok=True)

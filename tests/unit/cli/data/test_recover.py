@@ -28,6 +28,13 @@ class RecoverTests(JournalCase):
         self.assertIn("message ids: 11", file.read_text())
         self.assertIn("recovered 3 messages", file.read_text())
 
+    def test_the_list_is_shown_where_its_file_cannot_be_written(self) -> None:
+        self.damage()
+        result = self.command("recover", "--target", self.mktemp(), "--output", str(Path(self.mktemp()) / "missing" / "list"))
+        self.assertEqual(result.status, 1)
+        self.assertIn("--output: ", result.err)
+        self.assertIn("message ids: 11", result.out)
+
     def test_a_broker_starts_on_what_was_recovered(self) -> None:
         """The node id stays, and ids go on above all that were there."""
         from mqbroker.process.localfs import LocalFileSystem

@@ -5,8 +5,8 @@ from __future__ import annotations
 from unittest import TestCase
 
 from mqbroker.cli.data.routed import to_queues
-from mqclient.wire.message import KEY_LARGE_SIZE, KEY_ROUTE_TO, CoreMessage
-from mqclient.wire.properties import BYTES, LONG, STRING
+from mqclient.wire.message import KEY_LARGE_COMPRESSED, KEY_LARGE_SIZE, KEY_ROUTE_TO, CoreMessage
+from mqclient.wire.properties import BOOLEAN, BYTES, LONG, STRING
 
 
 class RoutedTests(TestCase):
@@ -23,3 +23,8 @@ class RoutedTests(TestCase):
         message = to_queues(CoreMessage(properties={KEY_LARGE_SIZE: (LONG, 2)}), [1], body, large=True)
         self.assertIs(message.body_source, body)
         self.assertNotIn(KEY_LARGE_SIZE, message.properties)
+
+    def test_a_compressed_body_says_how_long_it_was(self) -> None:
+        source = CoreMessage(properties={KEY_LARGE_COMPRESSED: (BOOLEAN, True), KEY_LARGE_SIZE: (LONG, 50_000)})
+        for large in (False, True):
+            self.assertEqual(to_queues(source, [1], (b"zipped",), large).properties[KEY_LARGE_SIZE], (LONG, 50_000))

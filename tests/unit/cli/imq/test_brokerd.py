@@ -117,6 +117,27 @@ class BrokerdTests(SynchronousTestCase):
         self.assertEqual((self.instance / "props" / "config.properties").read_text(), "")
         self.assertIn("-reset", self.brokerd("-reset", "everything").err)
 
+    def test_a_store_is_reset_where_the_broker_xml_has_it(self) -> None:
+        self.brokerd()
+        broker_xml = self.instance / "etc" / "broker.xml"
+        elsewhere = self.varhome / "elsewhere"
+        broker_xml.write_text(broker_xml.read_text().replace("data/journal", "${place}/journal"))
+        for file in (elsewhere / "journal" / "segment", elsewhere / "other", self.instance / "data" / "bindings" / "segment"):
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text("")
+        self.assertEqual(self.brokerd("-reset", "store", f"-Dplace={elsewhere}").status, 0)
+        self.assertEqual([path.name for path in elsewhere.rglob("*") if path.is_file()], ["other"])
+        self.assertEqual(list((self.instance / "data").iterdir()), [])
+
+    def test_a_store_on_a_disk_of_its_own_is_reset(self) -> None:
+        self.brokerd()
+        disk = self.varhome / "disk"
+        (self.instance / "data").rename(disk)
+        (self.instance / "data").symlink_to(disk)
+        (disk / "segment").write_text("")
+        self.assertEqual(self.brokerd("-reset", "store").status, 0)
+        self.assertEqual(list(disk.iterdir()), [])
+
     def test_user_and_password_of_the_database(self) -> None:
         self.brokerd()
         words = ("-dbuser", "me", "-dbpassword", "secret")
@@ -204,10 +225,13 @@ class BrokerdTests(SynchronousTestCase):
         broker = NodeLock(LocalFileSystem(), str(journal))
         broker.acquire()
         self.started.clear()
-        for action in ("-reset", "store"), ("-remove", "instance", "-force"):
+        properties = self.instance / "props" / "config.properties"
+        properties.write_text("a=b")
+        for action in ("-reset", "store"), ("-reset", "props"), ("-remove", "instance", "-force"):
             result = self.brokerd(*action)
             self.assertEqual((result.status, self.started, journal.exists()), (1, [], True))
             self.assertIn("a broker runs on this instance", result.err)
+            self.assertEqual(properties.read_text(), "a=b")
         broker.release()
         self.assertEqual(self.brokerd("-remove", "instance", "-force").status, 0)
         self.assertFalse(self.instance.exists())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import shutil
 import tempfile
 import time
@@ -16,7 +17,7 @@ from mqbroker.process.sqlite import SqliteDatabase
 from mqbroker.storage.disk.nodelock import NodeLock
 from mqbroker.storage.shared.brokers import BrokerTable, Myself, State
 from mqbroker.storage.sql import schema, session
-from mqbroker.storage.sql.database import Connection
+from mqbroker.storage.sql.database import Connection, DatabaseAwayError
 from tests.unit.cli.runner import Result, mqbroker
 
 
@@ -157,6 +158,35 @@ class TableCommands(SynchronousTestCase):
         self.done("backup", "-dir", str(folder))
         (folder / "session.jsonl").write_text('["something"]\n')
         self.assertIn("has other columns than", self.refused("restore", "-dir", str(folder)))
+
+    def test_half_a_backup_is_not_taken_for_one(self) -> None:
+        self.done("create", "tbl")
+        self.take("b1")
+        folder = self.varhome / "backup"
+        with mock.patch("mqbroker.cli.imq.dbmgr_tables._written", side_effect=OSError(errno.ENOSPC, "No space left on device")):
+            self.assertIn("No space left on device; there is no backup", self.refused("backup", "-dir", str(folder)))
+        self.assertEqual([path.name for path in self.varhome.iterdir() if path.name.startswith("backup")], [])
+        self.assertIn("Successfully backed up", self.done("backup", "-dir", str(folder)))
+
+    def test_nothing_is_removed_for_a_backup_that_is_not_whole(self) -> None:
+        self.done("create", "tbl")
+        self.take("b1")
+        folder = Path(self.backed_up())
+        session_file = folder / "session.jsonl"
+        whole = session_file.read_text()
+        for text, reason in ((None, "No such file"), ("", "other columns"), (whole[:-20], "session.jsonl, line 2")):
+            session_file.unlink() if text is None else session_file.write_text(text)
+            told = self.refused("restore", "-dir", str(folder))
+            self.assertIn(reason, told)
+            self.assertIn("nothing was changed", told)
+            self.assertEqual(self.sessions(), ["b1"])
+
+    def test_a_restore_that_loses_its_database_says_what_is_there(self) -> None:
+        self.done("create", "tbl")
+        folder = self.backed_up()
+        with mock.patch("mqbroker.storage.shared.tables.fill", side_effect=DatabaseAwayError("the connection is lost")):
+            self.assertIn("the connection is lost; the tables are empty now", self.refused("restore", "-dir", folder))
+        self.assertIn("Successfully restored", self.done("restore", "-dir", folder))
 
     def test_a_broker_is_removed_when_it_has_stopped(self) -> None:
         self.done("create", "tbl")

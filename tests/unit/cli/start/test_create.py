@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
 from unittest import mock
 
@@ -32,6 +34,26 @@ class CreateCase(SynchronousTestCase):
 
 
 class CreateTests(CreateCase):
+    def test_a_full_disk_leaves_an_instance_as_it_was(self) -> None:
+        folder, _ = self.create()
+        broker_xml = folder / "etc" / "broker.xml"
+        broker_xml.write_text("mine")
+        before = sorted(folder.rglob("*"))
+        write = os.open
+
+        def full(path: Path, *arguments: int) -> int:
+            if "login.config" in path.name:
+                raise OSError(errno.ENOSPC, "No space left on device")
+            return write(path, *arguments)
+
+        with mock.patch("mqbroker.cli.start.create.os.open", full):
+            result = mqbroker("create", str(folder), "--force", "--silent")
+        self.assertEqual(result.status, 1)
+        self.assertIn("No space left on device", result.err)
+        self.assertEqual((broker_xml.read_text(), sorted(folder.rglob("*"))), ("mine", before))
+        self.assertEqual(mqbroker("create", str(folder), "--force", "--silent").status, 0)
+        self.assertIn("<configuration", broker_xml.read_text())
+
     def test_the_first_user_can_log_in(self) -> None:
         folder, _ = self.create()
         line = (folder / "etc" / "artemis-users.properties").read_text().splitlines()[-1]

@@ -8,6 +8,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from mqbroker.config.parse import load_configuration
+from mqbroker.config.properties.properties import parse_properties
 from tests.unit.cli.start.test_create import CreateCase
 
 FIXTURES = Path(__file__).parents[2] / "config" / "fixtures"
@@ -56,6 +57,12 @@ class FileTests(CreateCase):
         folder, _ = self.create()
         self.assertEqual(os.stat(folder / "etc" / "artemis-users.properties").st_mode & 0o077, 0)
         self.assertTrue(os.access(folder / "bin" / "artemis", os.X_OK))
+
+    def test_a_user_of_a_domain_has_its_role(self) -> None:
+        folder, _ = self.create("--user", "CORP\\alice", "--role", "a b", "--silent")
+        users, roles = (parse_properties((folder / "etc" / f"artemis-{kind}.properties").read_bytes()) for kind in ("users", "roles"))
+        self.assertEqual([each.key for each in users], ["CORP\\alice"])
+        self.assertEqual([(each.key, each.value) for each in roles], [("a b", "CORP\\alice")])
 
     def test_the_start_scripts_are_valid_shell(self) -> None:
         folder, _ = self.create()

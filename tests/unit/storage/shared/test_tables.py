@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from unittest import mock
+
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.storage.shared import tables
@@ -85,6 +87,26 @@ class TableTests(SynchronousTestCase):
         count = tables.fill(self.connection, lambda name: iter(kept[name]))
         self.assertEqual(count, sum(self.sizes().values()))
         self.assertEqual({name: [columns, *rows] for name, columns, rows in tables.contents(self.connection)}, kept)
+
+    def test_a_long_table_is_read_in_pieces(self) -> None:
+        self.make()
+        kept = {name: rows for name, _, rows in tables.contents(self.connection)}
+        pieces: dict[str, list[int]] = {}
+        with mock.patch.object(tables, "READ_ROWS", 1):
+            found: dict[str, list[tuple[object, ...]]] = {}
+            for name, _, rows in tables.contents(self.connection):
+                pieces.setdefault(name, []).append(len(rows))
+                found.setdefault(name, []).extend(rows)
+        self.assertEqual(found, {name: sorted(rows) for name, rows in kept.items()})
+        self.assertEqual((pieces["message"], pieces["session"], pieces["version"], pieces["body"]), ([1, 1, 0], [1, 1, 0], [1], [0]))
+
+    def test_a_backup_that_is_not_whole_is_found_out(self) -> None:
+        self.make()
+        whole = {name: [columns, *rows] for name, columns, rows in tables.contents(self.connection)}
+        tables.check(lambda name: iter(whole[name]))
+        for name, rows in (("message", []), ("message", [["something"]]), ("session", [*whole["session"][:-1], whole["session"][-1][:-1]])):
+            with self.assertRaisesRegex(ValueError, f"the table {name} of the backup"):
+                tables.check(lambda each, rows=rows, name=name: iter(rows if each == name else whole[each]))  # type: ignore[misc]
 
     def test_a_table_that_the_backup_does_not_have_is_empty(self) -> None:
         self.make()

@@ -125,7 +125,7 @@ def send(messages: Sequence[Sendable], kept: DataFolders, runner: Runner, sessio
             content.properties[KEY_DUPLICATE_ID] = (BYTES, each.made_id)
         try:
             for address, queue_ids in each.queue_ids.items():
-                body = (content.body,) if record.body_id is None else body_chunks(kept.large_body(record.body_id))
+                body = (content.body,) if record.body_id is None else body_chunks(kept.large_body(record.body_id), record.body_size)
                 call(producer.send, to_queues(content, queue_ids, body, record.body_id is not None), address)
         except (MQError, OSError) as error:
             text = f"message {each.found.message_id}: {reason(error)}; {done} messages were sent before, which another run does not repeat"

@@ -114,6 +114,18 @@ class SendingTests(SynchronousTestCase):
         source: Any = session.sent[0][1].body_source
         self.assertEqual(b"".join(source), kept.large_body(5).read_bytes())
 
+    def test_a_large_message_without_a_body_has_no_file(self) -> None:
+        kept = DataFolders(Path(), Path(), Path(self.mktemp()))
+        add(self.pair.kept, [self.q])
+        split = self.pair.read()
+        plan = make_plan(split, compare(split.kept, split.running, split.common), kept, False, self.targets.get)
+        record = plan.to_send[0].found.record
+        record.body_id, record.body_size = 5, 0
+        session = FakeSession()
+        self.assertEqual(self.send(plan, session, kept), 1)
+        source: Any = session.sent[0][1].body_source
+        self.assertEqual(b"".join(source), b"")
+
     def test_a_small_id_cache(self) -> None:
         for _ in range(3):
             add(self.pair.kept, [self.q])

@@ -20,6 +20,7 @@ from mqclient.wire.packets import (
     SessionSendContinuation,
     SessionSendLarge,
 )
+from mqclient.wire.properties import LONG
 from tests.support.network import ScriptedBroker, World, pending
 
 CHANNEL = 10
@@ -95,6 +96,16 @@ class SendTests(LargeTestCase):
         self.assertEqual(zlib.decompress(b"".join(packet.chunk for packet in packets)), NOISE)
         self.assertEqual(packets[-1].message_body_size, len(NOISE))
         self.assertEqual((original.body, original.properties), (NOISE, {}))
+
+    def test_a_body_that_was_compressed_before_keeps_the_size_that_it_had(self) -> None:
+        self.start()
+        passed_on = self.message(source=[NOISE])
+        passed_on.put(KEY_LARGE_COMPRESSED, True)
+        passed_on.put(KEY_LARGE_SIZE, 1_000_000, LONG)
+        self.world.finish(self.send(passed_on))
+        headers = decode_headers(self.broker.got(SessionSendLarge)[0].headers)
+        self.assertEqual(headers.get(KEY_LARGE_SIZE), 1_000_000)
+        self.assertEqual(self.broker.got(SessionSendContinuation)[-1].message_body_size, -1, "as from the bridge of a broker")
 
     def test_compressed_until_it_is_small(self) -> None:
         self.start(compress_large_message=True)

@@ -100,6 +100,8 @@ class LargeUploads:
         settings = self._settings
         chunk_size = self._chunk_size
         wire = replace(message, properties=dict(message.properties), body=b"", body_source=None)
+        # A body that was compressed before, and is passed on so: the message itself says how long it was.
+        is_passed_on = wire.compressed and KEY_LARGE_SIZE in wire.properties and not settings.compress_large_message
         if settings.compress_large_message:
             body.compress(settings.compression_level)
             wire.properties[KEY_LARGE_COMPRESSED] = (BOOLEAN, True)
@@ -128,7 +130,9 @@ class LargeUploads:
             producer.check_send(era)
             if channel.incarnation != incarnation:
                 raise _ConnectionReplaced
-            packet = SessionSendContinuation(chunk, not last, body.plain_size, correlation_id=0, sender_id=producer.id)
+            packet = SessionSendContinuation(
+                chunk, not last, -1 if is_passed_on else body.plain_size, correlation_id=0, sender_id=producer.id
+            )
             answer = self._transmit(packet, message, last, block, handler)
             if answer is not None:
                 await answer
