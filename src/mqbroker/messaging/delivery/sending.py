@@ -111,6 +111,40 @@ class Sending:
             self._drop_unrouted(message)
         return ticket
 
+    def was_sent(self, message: Message, address_name: str) -> bool:
+        """Is the duplicate id of ``message`` one that was sent to this address?"""
+        cache, duplicate_id = self._core.known_duplicate_ids(address_name), duplicate_id_of(message)
+        return cache is not None and duplicate_id is not None and duplicate_id in cache
+
+    def send_copy(self, copy: Message, address_name: str, queue_name: str, context: OperationContext) -> bool:
+        """Send a copy that management wants on one queue of an address, whether its duplicate id is known or not.
+
+        False when the queue does not take it.  Raises AddressFullError as :meth:`send`.
+        """
+        core = self._core
+        address = core.addresses.get(address_name)
+        full = address is not None and (address.memory.full or address.memory.paging is not None)
+        try:
+            if full and address is not None and not self._may_store(address, copy):
+                return False
+        except AddressFullError:
+            self._drop_unrouted(copy)
+            raise
+        expiration = expiration_at_routing(copy.expiration, core.settings_of(address_name), core.clock.wall_ms())
+        if expiration != copy.expiration:
+            copy.set_expiration(expiration)
+        sends = self.distribution.route_copy(copy, address_name, queue_name)
+        batch = core.store.begin()
+        stored = False
+        arrived: list[Reference] = []
+        for each, references in sends:
+            kept, waiting = core.paging.store(batch, each, references)
+            stored = stored or kept
+            arrived.extend(waiting)
+        ticket = core.commit(batch) if stored else 0
+        context.run(ticket, self.deliver, arrived)
+        return bool(sends)
+
     def _duplicate(
         self, message: Message, address_name: str, queue_name: str | None, arrival: Arrival | None
     ) -> tuple[DuplicateIdCache, bytes] | None:

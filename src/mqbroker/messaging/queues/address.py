@@ -64,6 +64,14 @@ class Address:
         self.unbound_since_ms = 0
         self.sweep_mark = False
 
+    @property
+    def limit_percent(self) -> int:
+        """How full the address is, in percent of the tighter of its own limits; 0 without limits."""
+        settings, memory = self.settings, self.memory
+        of_bytes = 100 * memory.size // settings.max_size_bytes if settings.max_size_bytes > 0 else 0
+        of_messages = 100 * memory.messages // settings.max_size_messages if settings.max_size_messages > 0 else 0
+        return max(of_bytes, of_messages)
+
     def record(self) -> AddressRecord:
         """The form that the bindings keep."""
         return AddressRecord(self.address_id, self.name, self.routing_types, self.auto_created)

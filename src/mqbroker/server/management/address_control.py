@@ -13,7 +13,6 @@ from mqbroker.messaging.turns.steps import Steps
 from mqbroker.server.management.readers import check_free
 from mqbroker.server.management.registry import Operation, Resource, as_bool
 from mqbroker.server.management.sent_messages import send_message
-from mqbroker.server.management.views import limit_percent
 
 if TYPE_CHECKING:
     from mqbroker.server.server import Server
@@ -106,7 +105,7 @@ AddressControl.ATTRIBUTES = {
     "Roles": lambda control: roles_as_lists(control.roles()),
     "RolesAsJSON": lambda control: roles_as_json(control.roles()),
     "AddressSize": _address(lambda address: address.memory.size),
-    "AddressLimitPercent": _address(limit_percent),
+    "AddressLimitPercent": _address(lambda address: address.limit_percent),
     "QueueNames": _address(_queue_names),
     "AllQueueNames": _address(_queue_names),
     "RemoteQueueNames": lambda control: [],

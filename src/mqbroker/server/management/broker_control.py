@@ -137,6 +137,10 @@ class BrokerControl(BrokerConnections):
 
     # --- figures
 
+    def queue_rows(self) -> list[views.Row]:
+        messaging = self.server.messaging
+        return [views.queue_row(queue, messaging.pauses.is_kept(queue)) for queue in messaging.core.queues.values()]
+
     def queue_names(self, type_name: Any = None) -> list[str]:
         """The names of all queues, or of the queues with one routing type."""
         wanted = definitions.routing_type(type_name) if type_name else None
@@ -291,7 +295,7 @@ BrokerControl.OPERATIONS = {
     ),
     "updateQueue": Operation(lambda control, *parameters: queue_requests.update_queue(control.server.messaging, *parameters), 1, 4),
     "destroyQueue": Operation(lambda control, *parameters: queue_requests.destroy_queue(control.server.messaging, *parameters), 1, 3),
-    "listQueues": _paged(lambda control: map(views.queue_row, control.server.messaging.core.queues.values())),
+    "listQueues": _paged(BrokerControl.queue_rows),
     "listConnections": _paged(lambda control: map(views.connection_row, control.server.connections.values())),
     "listSessions": Operation(
         lambda control, *parameters: (

@@ -67,9 +67,6 @@ class QueueControl(Resource):
 
         return _first(1, chain(waiting(self.queue, accept), scheduled(self.queue, accept), paged(self.queue, None, (wanted,))))
 
-    def _maps(self, references: Iterable[Reference]) -> list[Row]:
-        return self.rows(reference.message for reference in references)
-
     def rows(self, messages: Iterable[Message]) -> list[Row]:
         """Messages as objects."""
         limit = self.settings.management_message_attribute_size_limit
@@ -87,8 +84,22 @@ class QueueControl(Resource):
         rows = yield from self.list_messages(filter_text)
         return json.dumps(rows, default=str)
 
-    def list_scheduled(self) -> list[Row]:
-        return self._maps(self.queue.scheduled)
+    def list_scheduled(self) -> Steps[list[Row]]:
+        """All scheduled messages, as in Artemis, however many there are."""
+        rows: list[Row] = []
+        for reference in scheduled(self.queue):
+            if reference is not None:
+                rows += self.rows([reference.message])
+            yield 1
+        return rows
+
+    def list_scheduled_as_json(self) -> Steps[str]:
+        texts: list[str] = []
+        for reference in scheduled(self.queue):
+            if reference is not None:
+                texts += [json.dumps(row, default=str) for row in self.rows([reference.message])]
+            yield 1
+        return f"[{', '.join(texts)}]"
 
     def consumers(self) -> Iterable[Any]:
         """The consumers of this queue."""
@@ -153,16 +164,28 @@ class QueueControl(Resource):
 
         return self.each(references, kill)
 
-    def move(self, references: Selected, target: Any) -> Steps[int]:
-        """Move to the queue ``target``."""
-        queue = find_queue(self.server.messaging, target)
+    def move(self, references: Selected, target: Any, reject_duplicates: Any = False) -> Steps[int]:
+        """Move to the queue ``target``.
+
+        With ``reject_duplicates`` a message that has been sent there before, by its duplicate id, is removed, and does not count.
+        """
+        messaging, rejects = self.server.messaging, as_bool(reject_duplicates)
+        queue = find_queue(messaging, target)
         if queue is self.queue:
             raise ManagementError("Cannot move messages onto itself")
 
         def move(reference: Reference) -> bool:
             if queue.deleted:
                 raise ManagementError(f"AMQ229017: Queue {target} no longer exists")
-            return self.server.messaging.settlement.move(reference, queue.definition.address, queue.name)
+            if rejects and messaging.sending.was_sent(reference.message, queue.definition.address):
+                messaging.core.report(
+                    "AMQ221036",
+                    f"message {reference.message.message_id} is removed from queue {self.queue.name}, and not moved to {queue.name}: "
+                    "its duplicate id is known there",
+                )
+                messaging.removal.discard([reference])
+                return False
+            return messaging.settlement.move(reference, queue.definition.address, queue.name)
 
         return self.each(references, move)
 
@@ -261,7 +284,7 @@ def _move_some(control: QueueControl, *parameters: Any) -> Steps[int]:
     """moveMessages(filter, target[, reject duplicates[, count]]), also with a leading flush limit."""
     rest = list(parameters[1:]) if isinstance(parameters[0], int) and len(parameters) > 2 else list(parameters)
     limit = as_int(rest[3]) if len(rest) > 3 else -1
-    return control.move(control._selected(rest[0], limit), rest[1])
+    return control.move(control._selected(rest[0], limit), *rest[1:3])
 
 
 QueueControl.ATTRIBUTES = {
@@ -323,8 +346,8 @@ QueueControl.OPERATIONS = {
     **MESSAGE_OPERATIONS,
     "listMessagesAsJSON": Operation(QueueControl.list_messages_as_json, 0, 1),
     "listMessages": Operation(QueueControl.list_messages, 0, 1),
-    "listScheduledMessagesAsJSON": Operation(lambda control: json.dumps(control.list_scheduled(), default=str)),
-    "listScheduledMessages": Operation(lambda control: control.list_scheduled()),
+    "listScheduledMessagesAsJSON": Operation(QueueControl.list_scheduled_as_json),
+    "listScheduledMessages": Operation(QueueControl.list_scheduled),
     "listReaders": Operation(lambda control: list_readers(control.server, control.queue)),
     "listConsumersAsJSON": Operation(lambda control: json.dumps(control.list_consumers())),
     "countMessages": Operation(QueueControl.count_messages, 0, 2),
@@ -336,7 +359,7 @@ QueueControl.OPERATIONS = {
     "expireMessages": Operation(_by_filter(QueueControl.expire), 0, 1),
     "retryMessage": Operation(_by_id(QueueControl.retry), 1),
     "retryMessages": Operation(_by_filter(QueueControl.retry), 0, 1),
-    "moveMessage": Operation(lambda control, message_id, target, reject=False: _any(control.move(control.one(message_id), target)), 2, 3),
+    "moveMessage": Operation(_by_id(QueueControl.move), 2, 3),
     "moveMessages": Operation(_move_some, 2, 5),
     "sendMessageToDeadLetterAddress": Operation(_by_id(QueueControl.dead_letter), 1),
     "sendMessagesToDeadLetterAddress": Operation(_by_filter(QueueControl.dead_letter), 0, 1),

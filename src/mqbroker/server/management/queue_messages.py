@@ -112,7 +112,7 @@ def _copy_message(control: QueueControl, message_id: Any, target: Any) -> Steps[
     server = control.server
     queue = find_queue(server.messaging, target)
 
-    def copy(reference: Reference) -> None:
+    def copy(reference: Reference) -> bool:
         made = make_copy(
             reference.message,
             server.store.next_id(),
@@ -120,7 +120,8 @@ def _copy_message(control: QueueControl, message_id: Any, target: Any) -> Steps[
             original_address=reference.message.address,
             original_queue=control.queue.name,
         )
-        server.messaging.sending.send(made.message(), queue.definition.address, queue.name, None, OperationContext(server.store))
+        context = OperationContext(server.store)
+        return server.messaging.sending.send_copy(made.message(), queue.definition.address, queue.name, context)
 
     count = yield from control.each(control.one(message_id), copy)
     return bool(count)

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from mqbroker.messaging.message.not_yet import NotYet
+from mqbroker.messaging.turns.steps import Steps
+from mqbroker.messaging.turns.undecided import Undecided
 from mqbroker.server.management import definitions
 from mqbroker.server.management.definitions import find_queue
 from mqbroker.server.management.registry import ManagementError, as_bool, as_object, as_text
@@ -16,6 +19,7 @@ from mqclient.errors import IllegalStateError, QueueDoesNotExistError
 
 if TYPE_CHECKING:
     from mqbroker.messaging.messaging import Messaging
+    from mqbroker.messaging.queues.address import Address
     from mqbroker.messaging.queues.queue import Queue
 
 CREATE_PARAMETERS = 21
@@ -111,7 +115,7 @@ def _check_changes(queue: Queue, changes: dict[str, Any]) -> None:
         )
 
 
-def destroy_queue(messaging: Messaging, name: Any, remove_consumers: Any = False, auto_delete_address: Any = False) -> None:
+def destroy_queue(messaging: Messaging, name: Any, remove_consumers: Any = False, auto_delete_address: Any = False) -> Steps[None] | None:
     """Delete a queue, which may be named with its address.  Raises IllegalStateError while it has consumers, QueueDoesNotExistError."""
     qualifier, qualified = split_qualified(as_text(name))
     queue = find_queue(messaging, qualified or qualifier)
@@ -119,5 +123,18 @@ def destroy_queue(messaging: Messaging, name: Any, remove_consumers: Any = False
     if qualified and address.name != qualifier:
         raise QueueDoesNotExistError(f"AMQ229017: Queue {name} does not exist")
     messaging.definitions.delete_queue(queue, remove_consumers=as_bool(remove_consumers))
-    if as_bool(auto_delete_address) and not address.queues and address.name in messaging.core.addresses:
-        messaging.administration.delete_address(address.name)
+    return _delete_address(messaging, address) if as_bool(auto_delete_address) else None
+
+
+def _delete_address(messaging: Messaging, address: Address) -> Steps[None]:
+    """Delete the address of a queue that is gone, if it is there and has no other queue.
+
+    The request cannot be handled again from its beginning while others decide about the address, since its queue is gone.
+    """
+    core = messaging.core
+    while core.addresses.get(address.name) is address and not address.queues:
+        try:
+            messaging.definitions.delete_address(address.name)
+        except Undecided as undecided:
+            core.steps.wait_for(NotYet(undecided.when_known))
+            yield 0

@@ -38,7 +38,8 @@ def text(value: Any) -> str:
     return str(value)
 
 
-def queue_row(queue: Queue) -> Row:
+def queue_row(queue: Queue, pause_kept: bool) -> Row:
+    """``pause_kept``: the queue will be paused after a restart, too."""
     definition = queue.definition
     return {
         "id": queue.queue_id,
@@ -47,7 +48,7 @@ def queue_row(queue: Queue) -> Row:
         "filter": definition.filter_string,
         "durable": definition.durable,
         "paused": queue.paused,
-        "persistedPause": False,
+        "persistedPause": pause_kept,
         "temporary": definition.temporary,
         "purgeOnNoConsumers": definition.purge_on_no_consumers,
         "consumerCount": queue.consumer_count,
@@ -99,7 +100,7 @@ def address_row(address: Address, duplicate_ids: int) -> Row:
         "unroutedMessageCount": address.unrouted_messages,
         "routedMessageCount": address.routed_messages,
         "messageCount": sum(queue.message_count for queue in address.queues),
-        "addressLimitPercent": limit_percent(address),
+        "addressLimitPercent": address.limit_percent,
         "numberOfPages": address.memory.page_count,
         "addressSize": address.memory.size,
         "maxPageReadBytes": address.settings.max_read_page_bytes,
@@ -109,17 +110,6 @@ def address_row(address: Address, duplicate_ids: int) -> Row:
         "numberOfBytesPerPage": address.settings.page_size_bytes,
         "paging": address.memory.paging is not None,
     }
-
-
-def limit_percent(address: Address) -> int:
-    """How full the address is, in percent of the tighter of its own limits; 0 without limits."""
-    settings, memory = address.settings, address.memory
-    used = 0.0
-    if settings.max_size_bytes > 0:
-        used = memory.size / settings.max_size_bytes
-    if settings.max_size_messages > 0:
-        used = max(used, memory.messages / settings.max_size_messages)
-    return int(used * 100)
 
 
 def connection_row(connection: ServerConnection) -> Row:

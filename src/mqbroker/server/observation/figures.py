@@ -173,13 +173,12 @@ def _reader_gauges(messaging: Messaging) -> Iterator[Gauge]:
 
 
 def _of_address(address: Address) -> Figures:
-    limit = address.settings.max_size_bytes
     return {
         "routed.message.count": address.routed_messages,
         "unrouted.message.count": address.unrouted_messages,
         "address.size": address.memory.size,
         "number.of.pages": address.memory.page_count,
-        "limit.percent": int(100 * address.memory.size / limit) if limit > 0 else 0,
+        "limit.percent": address.limit_percent,
     }
 
 

@@ -24,6 +24,10 @@ log = Logger(namespace="mqbroker.http")
 CONNECTIONS_MAX = 100
 """Connections of one port for health and metrics that are open at a time; further ones are closed."""
 
+UNREAD_SECONDS_MAX = 60
+"""Seconds in which a client has to take a piece of the metrics; with more its connection ends.  Twisted itself would wait for ever, and
+such clients would keep all others away."""
+
 Check = Callable[[], str | None]
 """Returns one line about a problem; None without one."""
 
@@ -72,11 +76,13 @@ class _Writer:
         self._ended = False
 
     def start(self) -> None:
+        self._request.channel.setTimeout(UNREAD_SECONDS_MAX)  # until the request is done
         self._request.registerProducer(self, False)
 
     def resumeProducing(self) -> None:
         if self._ended:
             return
+        self._request.channel.resetTimeout()
         try:
             piece = next(self._pieces, None)
         except Exception:

@@ -34,7 +34,7 @@ class AuditLog:
             remote=remote,
             roles=sorted(subject.roles),
             certificate=certificate_name or NO_CERTIFICATE,
-            more=_more(left_out),
+            more=more_such(left_out),
         )
 
     def login_refused(self, user: str | None, remote: str, certificate_name: str | None, reason: str, left_out: int = 0) -> None:
@@ -44,7 +44,7 @@ class AuditLog:
             remote=remote,
             reason=reason,
             certificate=certificate_name or NO_CERTIFICATE,
-            more=_more(left_out),
+            more=more_such(left_out),
         )
 
     def denied(self, subject: Subject, permission: str, address: str, queue: str | None, left_out: int = 0) -> None:
@@ -54,7 +54,7 @@ class AuditLog:
             permission=permission,
             address=address,
             queue="" if queue is None else f", queue {queue!r}",
-            more=_more(left_out),
+            more=more_such(left_out),
         )
 
     def management(self, subject: Subject, remote: str, resource: str, operation: str, succeeded: bool) -> None:
@@ -73,5 +73,6 @@ def _name(user: str | None) -> str:
     return ANONYMOUS if user is None else user
 
 
-def _more(left_out: int) -> str:
+def more_such(left_out: int) -> str:
+    """The end of a line: how many events of its kind got no line."""
     return f" ({left_out} more since the last such line)" if left_out else ""

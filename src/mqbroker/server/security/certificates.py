@@ -21,10 +21,11 @@ _SHORT_NAMES: Final = {
     "0.9.2342.19200300.100.1.25": "DC",
     "1.2.840.113549.1.9.1": "EMAILADDRESS",
 }
-_TO_QUOTE: Final = re.compile(r'[,+="<>#;\n]|\A | \Z|\s\s')
+_TO_QUOTE: Final = re.compile(r'[,+="<>#;\\\n]|\A | \Z|\s\s')
 _PART: Final = re.compile(
-    r"""\s*(?P<type>[A-Za-z0-9.]+)\s*=\s*(?:"(?P<quoted>(?:[^"\\]|\\.)*)"\s*|(?P<plain>(?:[^,;+"\\]|\\.)*))(?:[,;+]|\Z)""", re.S
+    r""" *(?P<type>[A-Za-z0-9.]+) *= *(?:"(?P<quoted>(?:[^"\\]|\\.)*)" *|(?P<plain>(?:[^,;+"\\]|\\.)*))(?:[,;+]|\Z)""", re.S
 )
+"""Blanks around a value are no part of it; other white space is, or a certificate for such a name would pass for another one."""
 
 
 def subject_name(certificate: object) -> str | None:
@@ -80,7 +81,7 @@ class NamePattern:
             except re.error as error:
                 raise ValueError(f"{text} is not a regular expression: {error}") from error
         else:
-            self._parts = _parts(text)
+            self._parts = _parts(text.strip())
 
     def matches(self, name: str) -> bool:
         """Does the pattern match ``name``, a text of :func:`subject_name`?"""
@@ -97,7 +98,7 @@ def _parts(name: str) -> list[tuple[str, str]] | None:
         match = _PART.match(name, position)
         if match is None:
             return None
-        value = match["quoted"] if match["quoted"] is not None else match["plain"].strip()
+        value = match["quoted"] if match["quoted"] is not None else match["plain"].strip(" ")
         parts.append((match["type"].upper().removeprefix("OID."), re.sub(r"\\(.)", r"\1", value, flags=re.S)))
         position = match.end()
     return parts or None

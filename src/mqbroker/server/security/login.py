@@ -87,28 +87,34 @@ def log_in(steps: Sequence[LoginStep], credentials: Credentials) -> Identity:
 
 
 class PropertiesFile:
-    """A properties file that is read again when it has changed (``reload``), or only once."""
+    """A properties file that is read again when it has changed (``reload``), or only once, and when the broker itself has changed it."""
 
     def __init__(self, path: str, read_file: ReadFile, reload: bool) -> None:
         self.path = path
         self._read_file = read_file
         self._reload = reload
-        self._loaded: tuple[bytes | str, dict[str, str]] | None = None
+        self._changes = 0
+        self._loaded: tuple[int, bytes | str, dict[str, str]] | None = None
+        """The number of changes that were known before the file was read, its contents and its entries."""
+
+    def changed(self) -> None:
+        """The broker has changed the file: what was read before, or is being read in a thread, does not count any more."""
+        self._changes += 1
 
     def entries(self) -> dict[str, str]:
         """The values by key.  Raises :class:`LoginBrokenError` when the file cannot be read: its older contents must not let users in."""
-        loaded = self._loaded
-        if loaded is None or self._reload:
+        changes, loaded = self._changes, self._loaded
+        if loaded is None or loaded[0] != changes or self._reload:
             try:
                 contents = self._read_file(self.path)
-                if loaded is None or loaded[0] != contents:
-                    loaded = contents, {entry.key: entry.value for entry in parse_properties(contents)}
+                if loaded is None or loaded[1] != contents:
+                    loaded = changes, contents, {entry.key: entry.value for entry in parse_properties(contents)}
             except OSError as error:
                 raise LoginBrokenError(f"{self.path} cannot be read: {error.strerror or error}") from error
             except (PropertiesError, UnicodeError) as error:
                 raise LoginBrokenError(f"{self.path}: {error}") from error
-            self._loaded = loaded
-        return loaded[1]
+            self._loaded = loaded = changes, *loaded[1:]
+        return loaded[2]
 
 
 def _roles_of(user: str, roles: Mapping[str, str]) -> frozenset[str]:
@@ -168,28 +174,28 @@ class TextFileCertificateLoginModule:
     """Users by the distinguished name in their certificate: a file of ``user = name`` or ``user = /expression/``, and a roles file."""
 
     def __init__(self, users: PropertiesFile, roles: PropertiesFile) -> None:
-        self._users = users
-        self._roles = roles
+        self.users = users
+        self.roles = roles
 
     def check(self) -> None:
         """Raises LoginBrokenError when a file is missing or damaged, so that every login would fail."""
-        self._roles.entries()
-        for user, pattern in self._users.entries().items():
+        self.roles.entries()
+        for user, pattern in self.users.entries().items():
             self._pattern(user, pattern)
 
     def _pattern(self, user: str, text: str) -> NamePattern:
         try:
             return NamePattern(text)
         except ValueError as error:
-            raise LoginBrokenError(f"{self._users.path}: user {user}: {error}") from error
+            raise LoginBrokenError(f"{self.users.path}: user {user}: {error}") from error
 
     def login(self, credentials: Credentials) -> Identity | None:
         name = credentials.certificate_name
         if name is None:
             raise LoginFailedError("there is no client certificate")
-        for user, pattern in self._users.entries().items():
+        for user, pattern in self.users.entries().items():
             if self._pattern(user, pattern).matches(name):
-                return Identity(user, _roles_of(user, self._roles.entries()))
+                return Identity(user, _roles_of(user, self.roles.entries()))
         raise LoginFailedError("no user has this certificate")
 
 

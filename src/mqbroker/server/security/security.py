@@ -10,6 +10,7 @@ import hashlib
 import hmac
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 from twisted.internet.defer import Deferred, succeed
@@ -21,7 +22,7 @@ from mqbroker.config.model.configuration import DEFAULT_CLUSTER_PASSWORD, Config
 from mqbroker.config.model.matching import SecurityRepository
 from mqbroker.messaging.event import Event
 from mqbroker.messaging.ports import Clock
-from mqbroker.server.security.audit import AuditLog
+from mqbroker.server.security.audit import AuditLog, more_such
 from mqbroker.server.security.certificates import subject_name
 from mqbroker.server.security.login import (
     Credentials,
@@ -31,6 +32,7 @@ from mqbroker.server.security.login import (
     LoginStep,
     PropertiesLoginModule,
     ReadFile,
+    TextFileCertificateLoginModule,
     log_in,
     login_steps,
 )
@@ -43,8 +45,8 @@ REPORTED_MAX: Final = 1000
 REPORT_INTERVAL_SECONDS: Final = 10.0
 
 REPORTED_LINES_MAX: Final = 50
-"""Lines about refused logins, and lines about denials, in ten seconds.  The sum is limited because clients choose the names that tell
-events apart."""
+"""Lines about refused logins, lines about denials, and lines about logins that cannot be checked, in ten seconds each.  The sum is limited
+because clients choose the names that tell events apart."""
 
 log = Logger(namespace="mqbroker.security")
 
@@ -163,7 +165,8 @@ class SecurityManager:
         self._domains = {name: _steps(modules, str(folder), read_file) for name, modules in (domains or {}).items()}
         self._logins: dict[_CacheKey, tuple[float, _Outcome]] = {}
         self._generation = 0
-        self._waiting: dict[_CacheKey, list[Deferred[_Outcome]]] = {}
+        self._waiting: dict[tuple[int, _CacheKey], list[Deferred[_Outcome]]] = {}
+        """Those who wait for one result, by the generation in which the login modules were asked."""
         self._allowed: dict[tuple[frozenset[str], str, str], bool] = {}
         self._allowed_version = self.repository.version
         self._repeats = _Repeats(clock)
@@ -223,9 +226,17 @@ class SecurityManager:
                 return module.users
             if isinstance(module, PropertiesLoginModule) and self._write_file is not None and self._entropy is not None:
                 return PropertiesUsers(
-                    module.users.path, module.roles.path, self._read_file, self._write_file, self._entropy, self.forget_logins
+                    module.users.path, module.roles.path, self._read_file, self._write_file, self._entropy, self._files_changed
                 )
         return None
+
+    def _files_changed(self) -> None:
+        """Management has changed users: all entries of login.config read their files again, also without ``reload``."""
+        for _, module in chain(self._login, self._certificate_login or (), *self._domains.values()):
+            if isinstance(module, (PropertiesLoginModule, TextFileCertificateLoginModule)):
+                module.users.changed()
+                module.roles.changed()
+        self.forget_logins()
 
     def _check_cluster_user(self, user: str, password: str | None) -> _Outcome:
         expected = self._configuration.cluster_password
@@ -265,16 +276,17 @@ class SecurityManager:
         if known is not None and self._clock.monotonic() < known[0]:
             return succeed(known[1])
         result: Deferred[_Outcome] = Deferred()
-        waiting = self._waiting.get(key)
+        generation = self._generation
+        waiting = self._waiting.get((generation, key))
         if waiting is not None:
             waiting.append(result)
             return result
-        self._waiting[key] = [result]
+        self._waiting[generation, key] = [result]
         steps = self._login if credentials.certificate_name is None or self._certificate_login is None else self._certificate_login
         if domain is not None:
             steps = self._domains[domain]
         checking = self._defer_to_thread(log_in, steps, credentials)
-        checking.addCallback(self._subject).addErrback(self._failure).addCallback(self._checked, key, self._generation)
+        checking.addCallback(self._subject).addErrback(self._failure).addCallback(self._checked, key, generation)
         return result
 
     def _subject(self, identity: Identity) -> Subject:
@@ -284,11 +296,15 @@ class SecurityManager:
     def _failure(self, failure: Failure) -> _Refusal:
         error = failure.value
         if isinstance(error, LoginBrokenError):
-            log.error("a login could not be checked: {reason}", reason=str(error))
+            left_out = self._repeats.due("broken", str(error))
+            if left_out is not None:
+                log.error("a login could not be checked: {reason}{more}", reason=str(error), more=more_such(left_out))
             return _Refusal(str(error), broken=True)
         if isinstance(error, LoginFailedError):
             return _Refusal(str(error))
-        log.failure("a login could not be checked", failure=failure)
+        left_out = self._repeats.due("failed", type(error).__name__)
+        if left_out is not None:
+            log.failure("a login could not be checked{more}", failure=failure, more=more_such(left_out))
         return _Refusal("the login could not be checked", broken=True)
 
     def _checked(self, outcome: _Outcome, key: _CacheKey, generation: int) -> None:
@@ -300,7 +316,7 @@ class SecurityManager:
             while len(self._logins) >= size:
                 del self._logins[next(iter(self._logins))]
             self._logins[key] = self._clock.monotonic() + interval, outcome
-        for waiting in self._waiting.pop(key):
+        for waiting in self._waiting.pop((generation, key)):
             waiting.callback(outcome)
 
     # --- permissions

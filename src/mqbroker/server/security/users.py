@@ -47,7 +47,10 @@ class UserAdministration(Protocol):
 
 
 class PropertiesUsers:
-    """The users and roles files of a PropertiesLoginModule.  ``changed`` is called after every change."""
+    """The users and roles files of a PropertiesLoginModule.
+
+    ``changed`` is called after every change, also after one of which only the first file could be written.
+    """
 
     def __init__(
         self,
@@ -73,17 +76,13 @@ class PropertiesUsers:
         # Roles first: a user without a password cannot log in with half of the roles.
         _set_roles(members, name, _role_names(roles))
         users.put(name, _stored(password, plaintext, self._entropy))
-        self._save(self._roles_path, members)
-        self._save(self._users_path, users)
-        self._changed()
+        self._save((self._roles_path, members), (self._users_path, users))
 
     def remove(self, name: str) -> None:
         users, members = self._existing(name)
         users.remove(name)
         _set_roles(members, name, [])
-        self._save(self._users_path, users)
-        self._save(self._roles_path, members)
-        self._changed()
+        self._save((self._users_path, users), (self._roles_path, members))
 
     def reset(self, name: str, password: str | None, roles: str | None, plaintext: bool = False) -> None:
         users, members = self._existing(name)
@@ -91,9 +90,7 @@ class PropertiesUsers:
             _set_roles(members, name, _role_names(roles))
         if password:
             users.put(name, _stored(password, plaintext, self._entropy))
-        self._save(self._roles_path, members)
-        self._save(self._users_path, users)
-        self._changed()
+        self._save((self._roles_path, members), (self._users_path, users))
 
     def list(self, name: str | None = None) -> list[dict[str, Any]]:
         users, members = self._load(self._users_path), self._load(self._roles_path)
@@ -111,12 +108,20 @@ class PropertiesUsers:
         except (OSError, PropertiesError) as error:
             raise UserError(f"{path} cannot be read: {error}") from error
 
-    def _save(self, path: str, text: PropertiesText) -> None:
-        if text.modified:
-            try:
-                self._write_file(path, text.encoded())
-            except OSError as error:
-                raise UserError(f"{path} cannot be written: {error.strerror or error}") from error
+    def _save(self, *files: tuple[str, PropertiesText]) -> None:
+        """Write the files that were modified, in this order."""
+        written = False
+        try:
+            for path, text in files:
+                if text.modified:
+                    try:
+                        self._write_file(path, text.encoded())
+                    except OSError as error:
+                        raise UserError(f"{path} cannot be written: {error.strerror or error}") from error
+                    written = True
+        finally:
+            if written:
+                self._changed()
 
 
 class PropertiesText:

@@ -70,8 +70,8 @@ class _Unheard:
 class Connections:
     """The open connections, ``by_id``; ``total`` counts all connections ever made.
 
-    ``control`` handles the frames of control channels, ``new_id`` gives unique texts, and every ``check_interval_ms`` (0 = never) each peer
-    is checked for signs of life.
+    ``control`` handles the frames of control channels, ``new_id`` gives random texts, rarely the same one twice, and every
+    ``check_interval_ms`` (0 = never) each peer is checked for signs of life.
     """
 
     def __init__(
@@ -102,12 +102,16 @@ class Connections:
         cluster_connection: str | None = None,
     ) -> ServerConnection:
         """A transport was opened.  0 seconds: the peer may take any time to begin."""
+        connection_id = self._new_id()
+        while connection_id in self.by_id:
+            # Ids are short and random: where thousands of connections stay and thousands come and go, the same one comes again.
+            connection_id = self._new_id()
         connection = ServerConnection(
             self._owner,
             self._control,
             self._unheard.add,
             transport,
-            self._new_id(),
+            connection_id,
             remote,
             naming or Naming(),
             certificate,
@@ -115,7 +119,7 @@ class Connections:
             security_domain,
             cluster_connection,
         )
-        self.by_id[connection.connection_id] = connection
+        self.by_id[connection_id] = connection
         self.total += 1
         return connection
 

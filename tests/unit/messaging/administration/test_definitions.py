@@ -102,6 +102,32 @@ class ManagementTests(RegistrarCase):
         self.assertEqual((self.answers(), self.agreed()), ([(True, None)], [("delete", "q")]))
         self.assertNotIn("q", self.world.messaging.core.addresses)
 
+    def test_an_address_that_was_made_for_itself_goes_with_its_queue_when_both_are_agreed_on(self) -> None:
+        """The address went here alone, and was there on all other brokers, and here again after the next start."""
+        self.ask("createAddress", "a", "ANYCAST")
+        self.ask("createQueue", json.dumps({"name": "q", "address": "a", "routing-type": "ANYCAST"}))
+        self.answers()
+        self.registrar.agreed.clear()
+        self.hold()
+        self.ask("destroyQueue", "q", False, True)
+        for name in ("q", "a"):
+            self.assertEqual((self.answers(), len(self.asked())), ([], 1), name)
+            self.registrar.decide()
+        self.assertEqual((self.answers(), self.agreed()), ([(True, None)], [("delete", "q"), ("delete", "a")]))
+        self.assertNotIn("a", self.world.messaging.core.addresses)
+
+    def test_an_address_that_stays_behind_its_queue_is_told(self) -> None:
+        self.ask("createAddress", "a", "ANYCAST")
+        self.ask("createQueue", json.dumps({"name": "q", "address": "a", "routing-type": "ANYCAST"}))
+        self.answers()
+        self.hold()
+        self.ask("destroyQueue", "q", False, True)
+        self.registrar.decide()
+        self.registrar.no = IllegalStateError("the master broker is not there")
+        self.registrar.decide()
+        self.assertEqual(self.answers(), [(False, "the master broker is not there")])
+        self.assertEqual((list(self.world.messaging.core.queues), "a" in self.world.messaging.core.addresses), (["answers"], True))
+
 
 class ConfigurationTests(SynchronousTestCase):
     def setUp(self) -> None:

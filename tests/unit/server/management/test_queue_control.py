@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 
+from mqbroker.messaging.turns.turn import SCANNED_MAX
 from mqclient.wire.bodies import encode_text
 from mqclient.wire.message import (
     KEY_ORIGINAL_QUEUE,
     KEY_SCHEDULED_DELIVERY,
 )
-from mqclient.wire.properties import INT, LONG
+from mqclient.wire.properties import INT, LONG, STRING
 from tests.unit.server.management.test_service import ManagementCase
 
 
@@ -111,3 +112,47 @@ class QueueControlTests(QueueControlCase):
         (copy,) = self.world.queue("other").references
         self.assertEqual((copy.message.decoded().body, copy.message.property(KEY_ORIGINAL_QUEUE)), (b"1", "q"))
         self.assertEqual(self.left(), [b"0", b"1", b"2"])
+
+    def test_a_copy_arrives_whether_its_duplicate_id_is_known_or_not(self) -> None:
+        """The second copy was dropped, and answered with true."""
+        self.session.create_queue("other")
+        self.session.publish(b"x", properties={"_AMQ_DUPL_ID": (STRING, "once")})
+        (reference,) = self.world.queue("q").references
+        for _ in range(2):
+            self.assertTrue(self.call("queue.q", "copyMessage", reference.message.message_id, "other"))
+        self.assertEqual(self.world.queue("other").message_count, 2)
+
+    def test_a_copy_that_its_queue_does_not_take_is_told(self) -> None:
+        ids = self.fill()
+        self.session.create_queue("picky", filter_string="n = 1")
+        self.assertFalse(self.call("queue.q", "copyMessage", ids[0], "picky"))
+        self.assertTrue(self.call("queue.q", "copyMessage", ids[1], "picky"))
+        self.assertEqual(self.world.queue("picky").message_count, 1)
+
+    def test_a_move_rejects_duplicates_if_asked_to(self) -> None:
+        """``rejectDuplicates`` had no effect."""
+        self.session.create_queue("other")
+        for address, number in (("other", "1"), ("q", "1"), ("q", "2")):
+            self.session.publish(number.encode(), address, properties={"_AMQ_DUPL_ID": (STRING, number)})
+        self.assertEqual(self.call("queue.q", "moveMessages", None, "other", True), 1)
+        self.assertEqual((self.left(), self.world.queue("other").message_count), ([], 2))
+        self.session.publish(b"2", "q", properties={"_AMQ_DUPL_ID": (STRING, "3")})
+        self.session.publish(b"2", "other", properties={"_AMQ_DUPL_ID": (STRING, "3")})
+        (reference,) = self.world.queue("q").references
+        self.assertFalse(self.call("queue.q", "moveMessage", reference.message.message_id, "other", "true"))
+        self.assertEqual((self.left(), self.world.queue("other").message_count), ([], 3))
+
+    def test_very_many_scheduled_messages_are_listed_in_several_turns(self) -> None:
+        due = self.world.clock.wall_ms() + 60_000
+        count = SCANNED_MAX + 1
+        for number in range(count):
+            self.session.publish(b"", properties={KEY_SCHEDULED_DELIVERY: (LONG, due), "n": (INT, number)})
+        for operation in ("listScheduledMessagesAsJSON", "listScheduledMessages"):
+            self.request({"_AMQ_ResourceName": "queue.q", "_AMQ_OperationName": operation}, b"")
+            self.assertEqual(self.session.received(), [])
+            for _ in range(3):
+                self.world.clock.advance(0)
+            succeeded, rows = self.reply()
+            self.assertTrue(succeeded)
+            rows = json.loads(rows) if isinstance(rows, str) else rows
+            self.assertEqual([row["n"] for row in rows], [*range(count)])

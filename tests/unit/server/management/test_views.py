@@ -31,6 +31,18 @@ class ListTests(ManagementCase):
         (row,) = json.loads(self.call("broker", "listAddresses", options, 1, 10))["data"]
         self.assertEqual((row["currentDuplicateIdCacheSize"], row["messageCount"]), ("2", "2"))
 
+    def test_a_pause_that_outlasts_a_restart_is_shown(self) -> None:
+        def shown() -> tuple[str, str]:
+            (row,) = json.loads(
+                self.call("broker", "listQueues", json.dumps({"field": "name", "operation": "EQUALS", "value": "q"}), 1, 1)
+            )["data"]
+            return row["paused"], row["persistedPause"]
+
+        self.call("queue.q", "pause")
+        self.assertEqual(shown(), ("true", "false"))
+        self.call("queue.q", "pause", True)
+        self.assertEqual(shown(), ("true", "true"))
+
     def test_numbers_are_compared_as_numbers(self) -> None:
         self.fill(10)
         self.session.create_queue("empty")

@@ -36,6 +36,16 @@ class FigureTests(SynchronousTestCase):
         ):
             self.assertIn(line, lines)
 
+    def test_a_limit_of_messages_counts_as_one_of_bytes(self) -> None:
+        world = World(
+            Configuration(name="b", security_enabled=False, address_settings={"q": {"max_size_messages": 10, "max_size_bytes": 1_000_000}})
+        )
+        session = world.session()
+        session.create_queue("q")
+        for _ in range(9):
+            session.publish()
+        self.assertIn('artemis_limit_percent{broker="b",address="q"} 90', self.lines(world))
+
     def test_addresses_without_metrics(self) -> None:
         world = World(Configuration(security_enabled=False, address_settings={"quiet.#": {"enable_metrics": False}}))
         session = world.session()

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
-from unittest import TestCase
+from unittest import TestCase, mock
 
+from twisted.internet.task import Clock
 from twisted.internet.testing import StringTransport
 from twisted.trial.unittest import SynchronousTestCase
 from twisted.web.server import NOT_DONE_YET, Site
@@ -44,8 +45,14 @@ class CheckTests(TestCase):
 
 
 class MetricsResourceTests(SynchronousTestCase):
-    def get(self, pieces: Iterator[bytes], method: bytes = b"GET") -> Any:
+    @staticmethod
+    def request() -> Any:
         request: Any = DummyRequest([b""])
+        request.channel = mock.Mock()
+        return request
+
+    def get(self, pieces: Iterator[bytes], method: bytes = b"GET") -> Any:
+        request = self.request()
         request.method = method
         request.transport = StringTransport()  # type: ignore[no-untyped-call]
         resource: Any = MetricsResource(lambda: pieces)
@@ -78,7 +85,7 @@ class MetricsResourceTests(SynchronousTestCase):
     def test_client_that_leaves(self) -> None:
         """Nothing is rendered for it any more, and nothing is written to a request that has ended."""
         producers: list[Any] = []
-        request: Any = DummyRequest([b""])
+        request = self.request()
         request.registerProducer = lambda producer, streaming: producers.append(producer)
         pieces = iter((b"a", b"b", b"c"))
         resource: Any = MetricsResource(lambda: pieces)
@@ -87,6 +94,22 @@ class MetricsResourceTests(SynchronousTestCase):
         producers[0].stopProducing()
         producers[0].resumeProducing()
         self.assertEqual((request.written, request.finished, list(pieces)), ([b"a"], 0, [b"b", b"c"]))
+
+    def test_client_that_does_not_read(self) -> None:
+        """A hundred of them kept everybody else away for ever."""
+        clock = Clock()
+        root = health_root(lambda: None, lambda: None, lambda: iter((b"a",)))
+        site: Any = Site(root, reactor=clock)  # type: ignore[no-untyped-call]
+        site.log = lambda request: None
+        channel: Any = site.buildProtocol(None)
+        transport: Any = StringTransport()  # type: ignore[no-untyped-call]
+        channel.makeConnection(transport)
+        channel.dataReceived(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+        self.addCleanup(channel.connectionLost, None)
+        clock.advance(59)
+        self.assertFalse(transport.disconnecting)
+        clock.advance(1)
+        self.assertTrue(transport.disconnecting)
 
     @staticmethod
     def failing(pieces: int) -> Iterator[bytes]:

@@ -85,3 +85,13 @@ class CertificateTests(TestCase):
         steps, _ = login_steps([ModuleConfiguration("TextFileCertificateLoginModule", "required", options)], "/etc", files.read)
         with self.assertRaises(LoginBrokenError):
             log_in(steps, Credentials(None, None, "CN=a"))
+
+    def test_a_name_with_a_backslash_or_odd_blanks_is_not_another_name(self) -> None:
+        """A certificate of ``ad\\min`` logged its client in as ``admin``."""
+        for value in ("ad\\min", "\\admin", "admin\u00a0", "\tadmin", "admin\r"):
+            name = subject_name(certificate((NameOID.COMMON_NAME, value)))
+            assert name is not None
+            self.assertFalse(NamePattern("CN=admin").matches(name), value)
+        self.assertEqual(subject_name(certificate((NameOID.COMMON_NAME, "corp\\bob"))), 'CN="corp\\\\bob"')
+        self.assertTrue(NamePattern('CN="corp\\\\bob"').matches('CN="corp\\\\bob"'))
+        self.assertTrue(NamePattern(" CN=admin\t").matches("CN=admin"))

@@ -173,6 +173,41 @@ class AuthenticationTests(SecurityTestCase):
         manager.authenticate("admin", "adminadmin", REMOTE)
         self.assertEqual(self.threads.started, 2)
 
+    def test_a_login_after_a_change_does_not_wait_for_a_result_from_before(self) -> None:
+        """The old password was still taken after the answer to its reset."""
+        self.threads.eager = False
+        manager = self.manager()
+        early = manager.authenticate("admin", "adminadmin", REMOTE)
+        work, self.threads._work = self.threads._work, []
+        del self.module.roles["admin"]
+        manager.forget_logins()
+        late = manager.authenticate("admin", "adminadmin", REMOTE)
+        self.threads.run()
+        self.refused(late)
+        ((done, _, _),) = work
+        done.callback(Identity("admin", frozenset()))
+        self.accepted(early)
+        again = manager.authenticate("admin", "adminadmin", REMOTE)
+        self.refused(again)
+
+    def test_logins_that_cannot_be_checked_are_told_once_in_ten_seconds(self) -> None:
+        manager = self.manager()
+        self.module.broken = True
+        for _ in range(100):
+            self.refused(manager.authenticate("admin", "adminadmin", REMOTE))
+        for _ in range(100):
+            self.refused(manager.authenticate("bug", "x", REMOTE))
+        self.clock.seconds += 10
+        self.refused(manager.authenticate("admin", "adminadmin", REMOTE))
+        told = [event for event in self.events if "could not be checked" in str(event["log_format"])]
+        self.assertEqual([event.get("more") for event in told], ["", " (199 more since the last such line)"])
+
+    def test_bugs_of_login_modules_are_told_once_in_ten_seconds(self) -> None:
+        manager = self.manager()
+        for _ in range(100):
+            self.refused(manager.authenticate("bug", "x", REMOTE))
+        self.assertEqual(len(self.flushLoggedErrors(ZeroDivisionError)), 1)
+
     def test_what_cannot_be_checked_is_refused_and_told_and_not_kept(self) -> None:
         manager = self.manager()
         self.module.broken = True
@@ -238,6 +273,32 @@ class AuthenticationTests(SecurityTestCase):
         assert isinstance(users, PropertiesUsers)
         users.reset("bob", "new", None, True)
         self.assertEqual(written, {"/etc/u": b"bob = new"})
+
+    def test_changes_of_management_count_also_without_reload(self) -> None:
+        """A removed user could log in until the next start."""
+        files = {"/etc/u": b"bob = pw", "/etc/r": b"amq = bob"}
+        options = {"org.apache.activemq.jaas.properties.user": "u", "org.apache.activemq.jaas.properties.role": "r"}
+        entry = [ModuleConfiguration("PropertiesLoginModule", "required", options)]
+        manager = SecurityManager(
+            Configuration(),
+            entry,
+            self.threads,
+            self.clock,
+            files.__getitem__,
+            Path("/etc"),
+            domains={"other": entry},
+            write_file=files.__setitem__,
+            entropy=bytes,
+        )
+        for domain in (None, "other"):
+            self.accepted(manager.authenticate("bob", "pw", REMOTE, None, domain))
+        users = manager.users()
+        assert users is not None
+        users.add("eve", "secret", "ops", True)
+        users.remove("bob")
+        for domain in (None, "other"):
+            self.refused(manager.authenticate("bob", "pw", REMOTE, None, domain))
+            self.assertEqual(self.accepted(manager.authenticate("eve", "secret", REMOTE, None, domain)).roles, {"ops"})
 
     def test_kept_users(self) -> None:
         kept = KeptUsers({"bob": json.dumps({"password": "pw", "roles": ["amq"]})}, self.Store(), bytes)

@@ -137,6 +137,14 @@ class PropertiesUsersTests(TestCase):
         del self.files.contents["roles"]
         self.assertIn("roles cannot be read", self.error("remove", "bob"))
 
+    def test_a_change_of_which_only_half_is_written_counts(self) -> None:
+        """The removed user was remembered as logged in."""
+        self.files.fail_on = "roles"
+        with self.assertRaisesRegex(UserError, "roles cannot be written"):
+            self.users.remove("bob")
+        self.assertIsNone(self.entry("users", "bob"))
+        self.assertEqual(self.changes, 1)
+
     def test_old_encoding_stays(self) -> None:
         self.files.contents["users"] = "# für alle\nbob = grün\n".encode("iso-8859-1")
         self.users.add("eve", "x", "", True)

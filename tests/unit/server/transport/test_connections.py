@@ -24,6 +24,19 @@ class ConnectionsTests(SynchronousTestCase):
         first.lose()
         self.assertEqual((set(server.connections), server.total_connections), ({second.connection.connection_id}, 2))
 
+    def test_an_id_that_is_in_use_is_not_given_again(self) -> None:
+        """Ids are 32 random bits: the earlier connection was no longer looked after, and a silent peer kept its messages for ever."""
+        ids = iter([b"same", b"same", b"same", b"rest"])
+        self.world = World(entropy=lambda size: next(ids, bytes(size)))
+        first = self.world.peer()
+        first.ping(ttl_ms=5000)
+        second = self.world.peer()
+        self.assertEqual(set(self.world.server.connections), {b"same".hex(), b"rest".hex()})
+        for _ in range(10):
+            second.ping(ttl_ms=5000)
+            self.world.clock.advance(1)
+        self.assertEqual((first.transport.closed, second.transport.closed), (True, False))
+
     def test_a_peer_that_is_silent_for_too_long_is_given_up_and_others_stay(self) -> None:
         silent, alive = self.world.peer(), self.world.peer()
         silent.ping(ttl_ms=5000)
