@@ -105,6 +105,74 @@ class AsyncioTests(unittest.IsolatedAsyncioTestCase):
         received = await self.finish(consumer.receive())
         self.assertEqual(received.message_id, 1)
 
+    async def take_in_pieces(self, take: Any) -> list[int]:
+        """The messages that ``take(consumer, got)`` gets, which is cancelled again and again: each time a turn later."""
+        session = await self.open()
+        consumer = await self.finish(session.create_consumer("q"))
+        await self.finish(session.start())
+        for number in range(1, 301):
+            self.broker.deliver(10, message(number))
+        got: list[int] = []
+        for turns in range(30):
+            task = asyncio.ensure_future(take(consumer, got))
+            for _ in range(turns % 10):
+                await asyncio.sleep(0)
+            task.cancel()
+            await asyncio.wait([task])
+        return got
+
+    async def test_a_cancelled_loop_loses_no_message(self) -> None:
+        """The next cumulative acknowledgement would settle a message that nobody has seen."""
+
+        async def take(consumer: Any, got: list[int]) -> None:
+            async for received in consumer:
+                got.append(received.message_id)
+                await asyncio.sleep(0)
+
+        got = await self.take_in_pieces(take)
+        self.assertGreater(len(got), 30)
+        self.assertEqual(got, list(range(1, len(got) + 1)))
+
+    async def test_a_loop_of_receives_that_is_cancelled_loses_no_message_that_was_there(self) -> None:
+        async def take(consumer: Any, got: list[int]) -> None:
+            while True:
+                got.append((await consumer.receive()).message_id)
+                await asyncio.sleep(0)
+
+        got = await self.take_in_pieces(take)
+        self.assertGreater(len(got), 30)
+        self.assertEqual(got, list(range(1, len(got) + 1)))
+
+    async def test_calls_get_messages_in_their_order(self) -> None:
+        session = await self.open()
+        consumer = await self.finish(session.create_consumer("q"))
+        await self.finish(session.start())
+        waiting = consumer.receive()
+        for number in range(1, 301):
+            self.broker.deliver(10, message(number))
+        calls = [waiting, *(consumer.receive() for _ in range(299))]
+        self.assertEqual([(await self.finish(call)).message_id for call in calls], list(range(1, 301)))
+
+    async def test_messages_that_are_there_leave_other_work_its_turns(self) -> None:
+        session = await self.open()
+        consumer = await self.finish(session.create_consumer("q"))
+        await self.finish(session.start())
+        for number in range(1, 601):
+            self.broker.deliver(10, message(number))
+        got: list[int] = []
+        async for received in consumer:
+            if received.message_id == 1:
+                asyncio.get_running_loop().call_soon(got.append, 0)
+            got.append(received.message_id)
+            if received.message_id == 300:
+                break
+        while len(got) < 550:
+            if got[-1] == 300:
+                asyncio.get_running_loop().call_soon(got.append, -1)
+            got.append((await consumer.receive()).message_id)
+        self.assertLess(got.index(0), 200)
+        self.assertLess(got.index(-1), 500)
+
     async def test_cancelled_call_does_not_take_the_answer_of_the_next(self) -> None:
         session = await self.open()
         call = session.queue_query("one")

@@ -79,3 +79,10 @@ class JndiTests(SynchronousTestCase):
         self.assertNotIn("dynamicQueues/", context)
         with self.assertRaisesRegex(ValueError, "connectionFactory.bad"):
             InitialContext({"connectionFactory.bad": "htp://x"})
+
+    def test_errors_name_the_key_or_the_file(self) -> None:
+        for key in ("queue.jobs", "topic.news"):
+            self.assertRaisesRegex(ValueError, key, InitialContext, {key: ""})
+        file = Path(self.mktemp())
+        file.write_text("queue.jobs=\\u12")
+        self.assertRaisesRegex(ValueError, str(file), InitialContext, file)

@@ -17,11 +17,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 import javaproperties
 
-from mqclient.jms.destinations import Queue, Topic
+from mqclient.jms.destinations import Destination, Queue, Topic
+from mqclient.jms.exceptions import InvalidDestinationException
 from mqclient.jms.factory import DEFAULT_URL, ConnectionFactory
 from mqclient.jms.xa import XAConnectionFactory
 from mqclient.openmq import connection_url
@@ -46,6 +47,7 @@ _DEFAULT_NAMES: Final = {
 _XA_KINDS: Final = frozenset(kind for kind in _DEFAULT_NAMES if "XA" in kind)
 
 Bound = ConnectionFactory | Queue | Topic
+D = TypeVar("D", bound=Destination)
 
 
 class NamingException(LookupError):
@@ -63,7 +65,8 @@ class InitialContext(Mapping[str, Bound]):
     ) -> None:
         """``properties``: the file, the folder that holds it, or its content as a mapping.
 
-        Raises OSError for a file that cannot be read and ValueError, naming the key, for a URL that cannot be.
+        Raises OSError for a file that cannot be read and ValueError, naming the file or the key, for an escape, a URL or a name that cannot
+        be.
         """
         entries = properties if isinstance(properties, Mapping) else _read(Path(properties))
         self._bound: dict[str, Bound] = {}
@@ -77,9 +80,9 @@ class InitialContext(Mapping[str, Bound]):
                     url = text or DEFAULT_URL
                     self._bound[key.removeprefix(prefix)] = _factory(key, url, _kind(key, url) or "CF", password_codec)
             if key.startswith("queue."):
-                self._bound[key.removeprefix("queue.")] = Queue(text)
+                self._bound[key.removeprefix("queue.")] = _destination(Queue, key, text)
             elif key.startswith("topic."):
-                self._bound[key.removeprefix("topic.")] = Topic(text)
+                self._bound[key.removeprefix("topic.")] = _destination(Topic, key, text)
 
     def _bind_provider(self, url: str, password_codec: Callable[[str], str] | None) -> None:
         chosen = _kind(PROVIDER_URL, url)
@@ -160,6 +163,16 @@ def _factory(key: str, url: str, kind: str, password_codec: Callable[[str], str]
         raise ValueError(f"{key}: {error}") from error
 
 
+def _destination(kind: type[D], key: str, name: str) -> D:
+    try:
+        return kind(name)
+    except InvalidDestinationException as error:
+        raise ValueError(f"{key}: {error}") from error
+
+
 def _read(path: Path) -> dict[str, str]:
     file = path / FILE_NAME if path.is_dir() else path
-    return dict(javaproperties.loads(file.read_text("latin-1")))
+    try:
+        return dict(javaproperties.loads(file.read_text("latin-1")))
+    except ValueError as error:
+        raise ValueError(f"{file}: {error}") from error

@@ -36,6 +36,8 @@ class SettingTests(SynchronousTestCase):
     def test_values_out_of_range(self) -> None:
         self.assertIn("at least -1", self.refused(ConnectionFactory, "tcp://h", reconnect_attempts=-2))
         self.assertIn("at least 1", self.refused(ConnectionFactory, "tcp://h?callTimeout=0"))
+        for name, setting in (("consumerWindowSize", "consumer_window_size"), ("minLargeMessageSize", "min_large_message_size")):
+            self.assertIn(f"{setting} is 4294967296; it must be at most", self.refused(ConnectionFactory, f"tcp://h?{name}=4294967296"))
         settings = ConnectionFactory("tcp://h").settings
         self.assertIn("greater than 0", self.refused(setattr, settings, "retry_interval_multiplier", 0))
         self.assertIn("-1 (default) to 9", self.refused(setattr, settings, "compression_level", 10))

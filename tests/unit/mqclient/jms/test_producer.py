@@ -8,7 +8,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from mqclient.core.api import ClientMessage
 from mqclient.errors import AddressFullError
-from mqclient.jms import JMSException, Message, Queue
+from mqclient.jms import InvalidDestinationException, JMSException, Message, Queue, TemporaryQueue
 from mqclient.jms.producer import MessageProducer
 from mqclient.jms.work import SessionWork
 from mqclient.shells.blocking_sends import Producer as BlockingProducer
@@ -58,3 +58,15 @@ class AsyncSendTests(SynchronousTestCase):
         future = self.producer(AddressFullError("full")).send_async("x")
         self.assertIsInstance(future.exception(0), JMSException)
         self.assertEqual(self.work._pending, set())
+
+
+class TemporaryTests(SynchronousTestCase):
+    def test_a_temporary_destination_that_has_gone_is_not_made_anew(self) -> None:
+        """A broker creates on demand what a message is sent to: a queue that nobody knows, and nobody deletes."""
+        work = cast(Any, SessionWork.__new__(SessionWork))
+        work.runtime, work.connection, work.closed, work.lookup = ClientClock(), Connection(), False, self
+        producer = MessageProducer(work, cast(BlockingProducer, Producer(AssertionError("it was sent"))), TemporaryQueue("t"))
+        self.assertRaises(InvalidDestinationException, producer.send, "x")
+
+    def prepare_send(self, destination: object) -> None:
+        raise InvalidDestinationException(f"{destination} no longer exists")

@@ -150,6 +150,8 @@ class SendTests(SessionTestCase):
     def test_numbers_of_a_send(self) -> None:
         for wrong in ({"priority": "high"}, {"time_to_live": 0.5}, {"delivery_delay": "1"}, {"priority": 10}, {"time_to_live": -1}):
             self.refused(IllegalArgumentException, self.producer.send, "x", destination="q", **wrong)
+        for wrong in ({"time_to_live": 2**63 - 1}, {"delivery_delay": 2**63}):
+            self.refused(IllegalArgumentException, self.producer.send, "x", destination="q", **wrong)
 
 
 class ReceiveTests(SessionTestCase):

@@ -18,6 +18,8 @@ NOW = 1_000_000
 class Runner:
     """Makes each call at once."""
 
+    usable = True
+
     def __init__(self) -> None:
         self.runtime = SimpleNamespace(wall_clock_ms=lambda: NOW)
 
@@ -41,9 +43,10 @@ class CoreConsumer:
         self._buffer = buffer
         self.rounds = rounds
         self.settled: list[tuple[int, bool]] = []
+        self.asked = 0
 
     def prepare_receive(self) -> None:
-        pass
+        self.asked += 1
 
     def force_delivery(self, patient: bool) -> None:
         for message in self.rounds.pop(0) if self.rounds else ():
@@ -76,3 +79,44 @@ class ReceiveTests(SynchronousTestCase):
         consumer, core = self.consumer([message(1, NOW)])
         self.assertIsNone(consumer.receive_immediate())
         self.assertEqual(core.settled, [(1, True)])
+
+
+class Jobs:
+    """A dispatcher whose jobs the test does."""
+
+    def __init__(self) -> None:
+        self.jobs: list[tuple[Callable[..., Any], tuple[Any, ...]]] = []
+
+    def submit(self, function: Callable[..., Any], *args: Any) -> None:
+        self.jobs.append((function, args))
+
+    def do(self) -> None:
+        for function, args in self.jobs:
+            function(*args)
+        self.jobs.clear()
+
+
+class ListenerTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.buffer, self.dispatcher = SharedBuffer(), Jobs()
+        self.core = CoreConsumer(self.buffer, [])
+        self.got: list[int] = []
+        consumer = Consumer(Runner(), self.core, self.buffer, -1, True)  # type: ignore[arg-type]
+        consumer.set_message_handler(lambda message: self.got.append(message.message_id), self.dispatcher)  # type: ignore[arg-type]
+        self.core.asked = 0
+
+    def test_a_message_that_was_taken_back_is_waited_for_again(self) -> None:
+        """A consumer without window gets no message that it has not asked for."""
+        self.buffer.put(message(1))
+        self.buffer.clear()  # a rollback, after a failure of another listener
+        self.dispatcher.do()
+        self.assertEqual((self.got, self.core.asked), ([], 1))
+
+    def test_while_delivery_is_stopped_no_other_one_is_asked_for(self) -> None:
+        self.buffer.pause()
+        self.buffer.put(message(1))
+        self.dispatcher.do()
+        self.assertEqual(self.core.asked, 0)
+        self.buffer.resume()
+        self.dispatcher.do()
+        self.assertEqual((self.got, self.core.asked), ([1], 1))

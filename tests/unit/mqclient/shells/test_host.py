@@ -148,6 +148,9 @@ class TargetTests(SynchronousTestCase):
 
     def test_a_parameter_that_cannot_be_used_is_named(self) -> None:
         self.assertIn("tcpNoDelay", str(self.assertRaises(ValueError, tcp_target, self.connector(tcpNoDelay="maybe"), 5.0)))
+        for name in ("connect-timeout-millis", "port", "localPort"):
+            wrong = self.connector(**{"localAddress": "a", name: "soon"})
+            self.assertIn(name, str(self.assertRaises(ValueError, tcp_target, wrong, 5.0)))
 
     def test_the_reason_asks_for_tls_where_a_handshake_has_failed(self) -> None:
         late = unreachable(self.connector(host="h"), TimeoutError("x"), False)

@@ -129,3 +129,32 @@ class TaskTests(RuntimeTestCase):
 
         self.assertRaises(KeyboardInterrupt, self.run_, interrupted())
         self.assertEqual(self.run_(self.runtime.spawn(sleep(self.runtime, 0))), None)
+
+    def test_one_that_is_about_to_go_on_is_cancelled_where_it_waits_next(self) -> None:
+        """It would go on for ever without its caller, and take the messages that come."""
+        first, second = self.runtime.create_future(), self.runtime.create_future()
+        seen: list[int] = []
+
+        async def two() -> None:
+            seen.append(await first)
+            await second
+
+        task = self.runtime.spawn(two())
+        self.runtime.pump(0)
+        self.runtime.resolve(first, 1)
+        task.cancel()
+        self.runtime.pump(0)
+        self.assertEqual((seen, task.done(), self.runtime.is_done(second)), ([1], True, True))
+        self.assertRaises(Cancelled, task.result)
+
+    def test_a_result_of_the_last_moment_counts(self) -> None:
+        future = self.runtime.create_future()
+
+        async def wait() -> Any:
+            return await future
+
+        task = self.runtime.spawn(wait())
+        self.runtime.pump(0)
+        self.runtime.resolve(future, 1)
+        task.cancel()
+        self.assertEqual(self.run_(task), 1)

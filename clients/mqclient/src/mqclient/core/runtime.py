@@ -216,6 +216,13 @@ async def sleep(runtime: Runtime, seconds: float) -> None:
             timer.cancel()
 
 
+async def next_turn(runtime: Runtime) -> None:
+    """Let other work have its turn of the loop."""
+    turn = runtime.create_future()
+    runtime.call_soon(runtime.resolve, turn, None)
+    await turn
+
+
 class Mutex:
     """Lets one caller at a time in, in the order of arrival."""
 

@@ -14,16 +14,21 @@ _WINDOW = 1024 * 1024
 """Bytes of the confirmation window with ``exactly_once``, unless one is set."""
 
 
-def _url(name: str, default: Any, *, least: int | None = None) -> Any:
-    return field(default=default, metadata={"url": name, "least": least})
+_MOST = 2**31 - 1
+"""The greatest size that travels: it has 32 bits with a sign."""
+
+
+def _url(name: str, default: Any, *, least: int | None = None, most: int | None = None) -> Any:
+    return field(default=default, metadata={"url": name, "least": least, "most": most})
 
 
 @dataclass(slots=True, kw_only=True)
 class LocatorSettings:
     """The settings of a connection, with the Artemis client's defaults.
 
-    Each field's URL parameter (``url``) and least value (``least``) are in its metadata; :func:`url_parameter_names` gives the table.  A
-    parameter of the Artemis client that is not here is in :data:`WITHOUT_EFFECT`, or belongs to the transport (TLS, sockets) or to JMS.
+    Each field's URL parameter (``url``), least value (``least``) and greatest one (``most``) are in its metadata;
+    :func:`url_parameter_names` gives the table.  A parameter of the Artemis client that is not here is in :data:`WITHOUT_EFFECT`, or
+    belongs to the transport (TLS, sockets) or to JMS.
     """
 
     ha: bool = _url("ha", False)
@@ -57,13 +62,13 @@ class LocatorSettings:
     """Rounds over the connectors for the first connection; -1: for ever; 0 counts as 1."""
     failover_attempts: int = _url("failoverAttempts", 0, least=-1)
     """Rounds over all other known brokers when the reconnect attempts are used up; -1: for ever."""
-    confirmation_window_size: int = _url("confirmationWindowSize", -1, least=-1)
+    confirmation_window_size: int = _url("confirmationWindowSize", -1, least=-1, most=_MOST)
     """Bytes after which packets are confirmed; from 0 on sessions reattach without loss and asynchronous sends are acknowledged."""
-    consumer_window_size: int = _url("consumerWindowSize", 1024 * 1024, least=-1)
+    consumer_window_size: int = _url("consumerWindowSize", 1024 * 1024, least=-1, most=_MOST)
     """Bytes of frames that a consumer buffers; -1: unlimited; 0: nothing is buffered."""
     consumer_max_rate: int = _url("consumerMaxRate", -1)
     """Messages per second that a consumer takes; -1: no limit."""
-    producer_window_size: int = _url("producerWindowSize", 64 * 1024, least=-1)
+    producer_window_size: int = _url("producerWindowSize", 64 * 1024, least=-1, most=_MOST)
     """Bytes of credits per address; -1: no flow control."""
     producer_max_rate: int = _url("producerMaxRate", -1)
     """Messages per second that a producer sends; -1: no limit."""
@@ -79,7 +84,7 @@ class LocatorSettings:
     """Every message of a producer gets the same generated group id."""
     group_id: str | None = _url("groupID", None)
     """Group id of every message of every producer."""
-    min_large_message_size: int = _url("minLargeMessageSize", 100 * 1024, least=128)
+    min_large_message_size: int = _url("minLargeMessageSize", 100 * 1024, least=128, most=_MOST)
     """Bytes: a larger body (with its leading length) is sent in chunks of this size."""
     compress_large_message: bool = _url("compressLargeMessage", False)
     compression_level: int = _url("compressionLevel", -1)
@@ -175,6 +180,7 @@ class QueueConfiguration:
 
 
 _LEAST: dict[str, int | None] = {entry.name: entry.metadata.get("least") for entry in fields(LocatorSettings)}
+_GREATEST: dict[str, int | None] = {entry.name: entry.metadata.get("most") for entry in fields(LocatorSettings)}
 _TYPES: dict[str, tuple[type, ...]] = {
     "bool": (bool,),
     "int": (int,),
@@ -198,13 +204,16 @@ def check_settings(settings: LocatorSettings) -> None:
 
 
 def check_setting(name: str, value: object, kind: str) -> None:
-    """Raises ValueError, with the expected type or minimum, when ``value`` is not of the type ``kind`` or is below the minimum."""
+    """Raises ValueError, with the expected type or limit, when ``value`` is not of the type ``kind`` or out of its range."""
     if not isinstance(value, _TYPES[kind]) or (isinstance(value, bool) and kind != "bool"):
         shown = type(value).__name__ if holds_password(name) else repr(value)
         raise ValueError(f"{name} is {shown}; expected {_EXPECTED[kind]}")
     minimum = _LEAST.get(name)
     if minimum is not None and isinstance(value, int) and value < minimum:
         raise ValueError(f"{name} is {value}; it must be at least {minimum}")
+    maximum = _GREATEST.get(name)
+    if maximum is not None and isinstance(value, int) and value > maximum:
+        raise ValueError(f"{name} is {value}; it must be at most {maximum}")
     if name == "retry_interval_multiplier" and isinstance(value, (int, float)) and not value > 0:
         raise ValueError(f"{name} is {value}; it must be greater than 0")
     if name == "compression_level" and isinstance(value, int) and not -1 <= value <= 9:

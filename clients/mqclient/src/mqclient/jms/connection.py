@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple, Self, TypeVar
 
 from mqclient.blocking import Runner
@@ -205,7 +205,7 @@ class Connection(Closing):
         self._check_open()
         self._used = self._started = True  # first, for a session that another thread opens meanwhile
         for session in tuple(self._work.sessions):
-            self._work.call(session.core.start)
+            self._call_open(session, session.core.start)
 
     def stop(self) -> None:
         """Pause the arrival of messages; waits for running listeners.  Raises IllegalStateException in a listener."""
@@ -214,8 +214,16 @@ class Connection(Closing):
         self._used = True
         self._started = False  # first, as in start()
         for session in tuple(self._work.sessions):
-            self._work.call(session.core.stop)
+            self._call_open(session, session.core.stop)
             session.await_listener()
+
+    def _call_open(self, session: SessionWork, function: Callable[[], Awaitable[None]]) -> None:
+        """Call a function of a session, unless that has ended alone: another thread may just have closed it."""
+        try:
+            self._work.call(function)
+        except IllegalStateException:
+            if self._factory.closed or not session.core.closed:
+                raise
 
     def _check_open(self) -> None:
         if self._closed:
@@ -230,10 +238,11 @@ class Connection(Closing):
 
         A listener that runs can finish its work, within ``on_message_close_timeout``; no other message is handed to it.  Never fails
         because of the network.  Calls of other threads that wait in ``receive()`` return None.  Raises IllegalStateException in a listener
-        of a session.
+        of a session, and in the thread of a Twisted reactor.
         """
         if self._closed:
             return
+        self._work.check_thread()
         self._refuse_in_listener("closed")
         self._closed = True
         for session in tuple(self._work.sessions):

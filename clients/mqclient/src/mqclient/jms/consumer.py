@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import BinaryIO
 
 from mqclient.core.message import ClientMessage
-from mqclient.errors import LargeMessageInterruptedError
+from mqclient.errors import IllegalStateError, LargeMessageInterruptedError, TransactionRolledBackError
 from mqclient.jms.closing import Closing
 from mqclient.jms.destinations import Destination
 from mqclient.jms.exceptions import JMS_ERRORS, IllegalArgumentException, IllegalStateException, JMSException
@@ -168,7 +168,7 @@ class MessageConsumer(Closing):
             self._consumer.acknowledge(core)
         try:
             listener(message)
-        except Exception as error:  # the next message is delivered after every error of the application
+        except BaseException as error:  # also sys.exit() or a cancelled call of asyncio: the next message is delivered after every error
             self._log_failure(message, error)
             if not before and not self._work.pre_acknowledges:
                 self._redeliver(core, individual=mode == AcknowledgeMode.INDIVIDUAL_ACKNOWLEDGE)
@@ -177,7 +177,7 @@ class MessageConsumer(Closing):
             self._in_hand = None
             self._consumer.acknowledge(core)
 
-    def _log_failure(self, message: Message, error: Exception) -> None:
+    def _log_failure(self, message: Message, error: BaseException) -> None:
         trace = error.__traceback__
         while trace is not None and trace.tb_next is not None:
             trace = trace.tb_next
@@ -219,9 +219,17 @@ class MessageConsumer(Closing):
 
     def _acknowledge_one(self, core: ClientMessage) -> None:
         self._work.check_open()
-        with JMS_ERRORS:
-            self._consumer.individual_acknowledge(core)
-        self._work.commit_acknowledgements()
+        self._work.connection.call(self._acknowledge_alone, core)
+
+    async def _acknowledge_alone(self, core: ClientMessage) -> None:
+        """In the reactor's thread.  A message that has gone back to its queue takes no others with it, as work of a transaction does."""
+        consumer = self._consumer.consumer
+        if consumer.closed:
+            raise IllegalStateError("the consumer is closed: messages that it had not acknowledged have gone back to the queue")
+        if core.incarnation != consumer.incarnation:
+            raise TransactionRolledBackError("the message has gone back to its queue: it is not acknowledged, and will be delivered again")
+        await consumer.individual_acknowledge(core)
+        await self._work.core.commit(self._work.connection.settings.block_on_acknowledge)
 
     def _check_open(self) -> None:
         if self._closed:
@@ -232,6 +240,7 @@ class MessageConsumer(Closing):
         """Stop receiving: waits for a running listener, and returns messages that were not received to the queue.  Safe to call twice."""
         if self._closed:
             return
+        self._work.connection.check_thread()
         close_quietly(self.acknowledge_owed)
         self._closed = True
         self._work.consumers.discard(self)

@@ -159,6 +159,8 @@ class JMSContext(MessageMaking, Closing):
                 connection.close()
             raise
         self._sharing.add(self)
+        self._producer: MessageProducer | None = None
+        """The one that all producers of the context send with, as they cannot be closed; None until it is needed."""
 
     @property
     def session(self) -> Session:
@@ -207,7 +209,9 @@ class JMSContext(MessageMaking, Closing):
 
     def create_producer(self, *, asynchronous: CompletionListener | None = None, **attributes: object) -> JMSProducer:
         """A producer with these ``attributes`` of :class:`JMSProducer`, for example ``priority=9, time_to_live=60_000``."""
-        producer = JMSProducer(self._session.create_producer(), asynchronous)
+        if self._producer is None:
+            self._producer = self._session.create_producer()
+        producer = JMSProducer(self._producer, asynchronous)
         for name, value in attributes.items():
             if name.startswith("_") or not hasattr(producer, name):
                 raise AttributeError(f"a JMSProducer has no attribute {name}")
@@ -232,7 +236,11 @@ class JMSContext(MessageMaking, Closing):
 
     def _started(self, consumer: MessageConsumer) -> JMSConsumer:
         if self.auto_start:
-            self._connection.start()
+            try:
+                self._connection.start()
+            except BaseException:  # the caller does not get the consumer, and messages that come to it would wait for ever
+                consumer.close()
+                raise
         return JMSConsumer(consumer)
 
     def create_browser(self, queue: Queue | str, selector: str | None = None) -> QueueBrowser:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, Self, TypeVar
 
 from mqclient import blocking
 from mqclient.core.api import TransportConfiguration
@@ -22,6 +22,13 @@ if TYPE_CHECKING:
 
 C = TypeVar("C", bound=Connection)
 DEFAULT_URL: Final = "tcp://localhost:61616"
+
+
+class _Made(NamedTuple):
+    """The locator of a factory, and the connections that were made with it."""
+
+    locator: Locator
+    connections: set[Connection]
 
 
 class ConnectionFactory(Closing):
@@ -62,7 +69,8 @@ class ConnectionFactory(Closing):
             self._connectors = tuple(brokers)
         self.settings.update(**settings)
         self._runner = runner
-        self._locator: Locator | None = None
+        self._made: dict[blocking.Runner, _Made] = {}
+        """By the runner that they belong to: a process that was forked has another one, and cannot use what its parent has made."""
         self._closed = False
 
     @classmethod
@@ -93,15 +101,18 @@ class ConnectionFactory(Closing):
             raise IllegalStateException("the connection factory is closed")
         if not isinstance(user, str | None) or not isinstance(password, str | None):
             raise IllegalArgumentException("user and password are texts; an acknowledgement mode is given as session_mode=…")
-        runner, locator = self._open()
+        runner, made = self._open()
         with JMS_ERRORS:
-            factory = runner.call(locator.create_session_factory)
+            factory = runner.call(made.locator.create_session_factory)
         credentials = (self.settings.user, self.settings.password) if user is None else (user, password)
         try:
-            return kind(runner, locator.runtime, factory, self.settings, credentials)
+            connection = kind(runner, made.locator.runtime, factory, self.settings, credentials)
         except BaseException:
             runner.call(factory.close)
             raise
+        made.connections.difference_update([each for each in tuple(made.connections) if each.closed])
+        made.connections.add(connection)
+        return connection
 
     def create_context(
         self, user: str | None = None, password: str | None = None, session_mode: int = AcknowledgeMode.AUTO_ACKNOWLEDGE
@@ -111,14 +122,12 @@ class ConnectionFactory(Closing):
 
         return JMSContext(self.create_connection(user, password), session_mode)
 
-    def _open(self) -> tuple[blocking.Runner, Locator]:
+    def _open(self) -> tuple[blocking.Runner, _Made]:
         self.settings.freeze()
         with JMS_ERRORS:
-            if self._runner is None:
-                self._runner = blocking.get_runner()
-            if self._locator is None:
-                self._locator = self._new_locator(self._runner)
-            return self._runner, self._locator
+            runner = self._runner or blocking.get_runner()
+            # Of two threads that come first together, both go on with what one of them makes.
+            return runner, self._made.get(runner) or self._made.setdefault(runner, _Made(self._new_locator(runner), set()))
 
     def _new_locator(self, runner: blocking.Runner) -> Locator:
         try:
@@ -133,10 +142,16 @@ class ConnectionFactory(Closing):
         return DiscoveryGroupConfiguration(self._discovery.endpoint, settings.refresh_timeout, settings.discovery_initial_wait_timeout)
 
     def close(self) -> None:
-        """Close all connections that were made here; safe to call twice."""
+        """Close all connections that were made here, as :meth:`Connection.close` does; safe to call twice.
+
+        Raises IllegalStateException in a listener of one of their sessions.
+        """
         self._closed = True
-        if self._locator is not None and self._runner is not None:
-            self._runner.call(self._locator.close)
+        for runner, made in tuple(self._made.items()):
+            if runner.usable:
+                for connection in tuple(made.connections):
+                    connection.close()
+                runner.call(made.locator.close)
 
     def __repr__(self) -> str:
         return f"<ConnectionFactory {', '.join(self._shown()) or 'discovery'}>"

@@ -26,6 +26,8 @@ from mqclient.wire import message as wire
 from mqclient.wire import properties as types
 
 DEFAULT_PRIORITY = 4
+_TIME_MAX = 2**63 - 1
+"""The last moment that a message can carry (ms since the epoch)."""
 
 
 class CompletionListener(Protocol):
@@ -189,8 +191,10 @@ class MessageProducer(Closing):
             raise IllegalArgumentException(f"priority {priority} is not in the range from 0 to 9")
         if ttl < 0 or delay < 0:
             raise IllegalArgumentException("time to live and delivery delay are not negative")
-        message = as_message(body)
         now = self._work.runtime.wall_clock_ms()
+        if now + max(ttl, delay) > _TIME_MAX:
+            raise IllegalArgumentException("the time to live, or the delivery delay, is too long; a time to live of 0 never ends")
+        message = as_message(body)
         headers = message._core
         headers.user_id = None if self.disable_message_id else new_user_id(self._work.runtime)
         headers.timestamp = 0 if self.disable_message_timestamp else now
@@ -217,6 +221,8 @@ class MessageProducer(Closing):
                 raise IllegalStateException(
                     "the producer has its own destination; create one without, to name the destination in each call"
                 )
+            if self._destination.temporary:  # it may be gone by now, and the broker would make a queue of that name for ever
+                self._work.lookup.prepare_send(self._destination)
             return self._destination
         if destination is None:
             raise InvalidDestinationException("the producer has no destination; name one in the call")
@@ -232,5 +238,6 @@ class MessageProducer(Closing):
     def close(self) -> None:
         """Stop sending; safe to call twice."""
         if not self._closed:
+            self._work.connection.check_thread()
             self._closed = True
             close_quietly(self._producer.close)

@@ -324,6 +324,7 @@ class Session(MessageMaking, Closing):
             return
         if work.in_listener():
             raise IllegalStateException("a session cannot be closed by its own listener")
+        work.connection.check_thread()
         work.await_completions()
         for consumer in tuple(work.consumers):
             consumer.close()

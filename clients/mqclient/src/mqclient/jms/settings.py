@@ -30,6 +30,8 @@ WITHOUT_EFFECT: Final = {
 }
 """Parameters of JMS that are accepted as in Java and change nothing, with the reason."""
 
+_STORE_PASSWORDS: Final = frozenset({"keyStorePassword", "trustStorePassword"})
+
 
 def _url(name: str, default: Any) -> Any:
     return field(default=default, metadata={"url": name})
@@ -105,7 +107,7 @@ def read_url(
 def _read_url(
     text: str, settings: FactorySettings, password_codec: Callable[[str], str] | None, attributes: Mapping[str, str] | None
 ) -> tuple[TransportConfiguration, ...] | DiscoveryGroupConfiguration:
-    url = _with_new_names(connection_url(text, attributes))
+    url = _with_plain_stores(_with_new_names(connection_url(text, attributes)), password_codec)
     found = configuration_from_url(url, frozenset((*WITHOUT_EFFECT, *(entry.metadata["url"] for entry in _own_fields()))))
     for sentence in found.warnings:
         warnings.warn(sentence, stacklevel=4)
@@ -131,6 +133,15 @@ def _renamed(parameters: Mapping[str, str]) -> dict[str, str]:
     return {OLD_NAMES.get(name, name): value for name, value in parameters.items()}
 
 
+def _with_plain_stores(url: ConnectionUrl, password_codec: Callable[[str], str] | None) -> ConnectionUrl:
+    """The URL with the passwords of key stores and trust stores decoded."""
+
+    def plain(parameters: Mapping[str, str]) -> dict[str, str]:
+        return {name: _unmasked(value, password_codec) or "" if name in _STORE_PASSWORDS else value for name, value in parameters.items()}
+
+    return replace(url, endpoints=tuple(replace(one, parameters=plain(one.parameters)) for one in url.endpoints))
+
+
 def _flag(name: str, text: str) -> bool:
     if text.lower() not in ("true", "false"):
         raise UrlError(f"{name}={text}: expected true or false")
@@ -141,5 +152,5 @@ def _unmasked(password: str | None, password_codec: Callable[[str], str] | None)
     if password is None or not (password.startswith("ENC(") and password.endswith(")")):
         return password
     if password_codec is None:
-        raise UrlError("the password of the connection URL is masked; give password_codec to the connection factory, or the plain password")
+        raise UrlError("a password of the connection URL is masked; give password_codec to the connection factory, or the plain password")
     return password_codec(password[4:-1])

@@ -62,6 +62,12 @@ class ConnectionWork:
             result: T = self.runner.call(function, *args, **kwargs)
             return result
 
+    def check_thread(self) -> None:
+        """Raises IllegalStateException in the reactor's thread, where nothing can be closed: closing waits for the broker."""
+        if self.runner.usable and self.runner.in_reactor_thread():
+            with JMS_ERRORS:
+                self.runner.check()
+
     def cached(self, kind: type[D], name: str, find: Callable[[str], D]) -> D:
         """The destination of that name, found once where the factory asks for that."""
         if not self.settings.cache_destinations:
@@ -118,10 +124,7 @@ class SessionWork:
         """Client mode: acknowledge all messages that the session has delivered.  Without effect in the other modes."""
         self.check_open()
         if self.mode == AcknowledgeMode.CLIENT_ACKNOWLEDGE and not self.pre_acknowledges:
-            self.commit_acknowledgements()
-
-    def commit_acknowledgements(self) -> None:
-        self.connection.call(self.core.commit, self.connection.settings.block_on_acknowledge)
+            self.connection.call(self.core.commit, self.connection.settings.block_on_acknowledge)
 
     # --- asynchronous sends ------------------------------------------------------------------------------------------
 

@@ -115,8 +115,13 @@ class Consumer:
             if message is not None and self._give_out(message):
                 handler(message)
         finally:
-            if message is not None and self._runner.usable:
-                self._runner.post(self._consumer.prepare_receive)
+            if self._runner.usable:
+                self._runner.post(self._consumer.prepare_receive if message is not None else self._go_on_waiting)
+
+    def _go_on_waiting(self) -> None:
+        """In the reactor's thread: if the message that had come was taken back by a rollback, ask for the next one."""
+        if not len(self._buffer):
+            self._consumer.prepare_receive()
 
     def _acknowledge(self, function: Callable[..., Any], message: ClientMessage) -> None:
         if self._block_on_acknowledge:

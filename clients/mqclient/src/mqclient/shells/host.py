@@ -24,7 +24,7 @@ from mqclient.management import id_cache
 from mqclient.protocol.discovery import DiscoveryGroupConfiguration, Endpoint
 from mqclient.shells.datagrams import DATAGRAM_BUFFER, MulticastLink, listening_socket, local_address
 from mqclient.shells.shared_folder import read_files, remove_file, write_file
-from mqclient.wire.primitives import TransportConfiguration
+from mqclient.wire.primitives import TransportConfiguration, TransportValue
 
 if TYPE_CHECKING:
     from mqclient.tls.tls import TlsSettings
@@ -69,16 +69,24 @@ def tcp_target(connector: TransportConfiguration, timeout: float) -> TcpTarget:
     from mqclient.tls.tls import flag, tls_settings
 
     parameters = dict(connector.parameters)
-    limit = int(parameters.get("connect-timeout-millis", -1))
+    limit = _number(parameters, "connect-timeout-millis", -1)
     local = parameters.get("localAddress")
     return TcpTarget(
         str(parameters.get("host", "localhost")),
-        int(parameters.get("port", 61616)),
-        (str(local), int(parameters.get("localPort", 0))) if local else None,
+        _number(parameters, "port", 61616),
+        (str(local), _number(parameters, "localPort", 0)) if local else None,
         limit / 1000 if limit > 0 else timeout,
         flag(parameters, "tcpNoDelay", True),
         tls_settings(connector, lambda path: Path(path).read_bytes()),
     )
+
+
+def _number(parameters: Mapping[str, TransportValue], name: str, default: int) -> int:
+    value = parameters.get(name, default)
+    try:
+        return int(value)
+    except ValueError:
+        raise ValueError(f"{name}={value!r}: expected a whole number") from None
 
 
 def unreachable(connector: TransportConfiguration, error: OSError, in_handshake: bool) -> NotConnectedError:

@@ -111,10 +111,14 @@ class Task(Future[T]):
         return super().result()
 
     def cancel(self) -> None:
-        """Raise :class:`Cancelled` where the coroutine waits; the awaited future is cancelled, too."""
+        """Raise :class:`Cancelled` where the coroutine waits; the awaited future is cancelled, too.
+
+        A coroutine that has not begun is not begun.  One that is about to go on gets the result that it waited for, and is cancelled where
+        it waits next.
+        """
         if self._done:
             return
-        if self._waits_for is not None:
+        if self._waits_for is not None and not self._waits_for.done():
             self._waits_for.cancel()
         else:
             self._to_cancel = True
@@ -123,9 +127,9 @@ class Task(Future[T]):
         self._context.run(self._step)
 
     def _step(self) -> None:
-        self._waits_for = None
+        begun, self._waits_for = self._waits_for is not None, None
         try:
-            if self._to_cancel:
+            if self._to_cancel and not begun:
                 self._to_cancel = False
                 waited = self._coroutine.throw(Cancelled())
             else:
@@ -141,6 +145,9 @@ class Task(Future[T]):
             if isinstance(waited, Future):
                 self._waits_for = waited
                 waited.add_done_callback(self._go_on)
+                if self._to_cancel:
+                    self._to_cancel = False
+                    waited.cancel()
             else:
                 self._coroutine.close()
                 self.set_error(TypeError(f"a coroutine in a loop of plain sockets cannot wait for {waited!r}"))

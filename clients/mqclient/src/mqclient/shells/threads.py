@@ -158,5 +158,5 @@ class Dispatcher:
             with self._running:
                 try:
                     function(*args)
-                except Exception as error:  # the next message is delivered after every error of the application
+                except BaseException as error:  # also sys.exit(): this thread is the session's, and the next message needs it
                     _log.error("a listener failed", exc_info=error)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+import struct
+from collections.abc import Callable
+from typing import Any, cast
 
 from twisted.internet.defer import CancelledError
 from twisted.trial.unittest import SynchronousTestCase
@@ -68,6 +70,28 @@ class CallTests(SynchronousTestCase):
         self.assertTrue(pending(second))
         self.broker.deliver(CHANNEL, self.broker._info("two"))
         self.assertEqual(self.world.finish(second).name, "two")
+
+    def test_a_call_with_a_value_that_does_not_fit_fails_alone(self) -> None:
+        """Else the channel would wait for the answer to a packet that was never sent, and then give the connection up."""
+        factory: Any = self.session.factory
+        wrongs: tuple[tuple[Callable[[], Any], type[Exception]], ...] = (
+            (lambda: self.session.create_consumer("q", priority=2**31), struct.error),
+            (lambda: self.session.queue_query(cast(Any, 5)), TypeError),
+            (lambda: self.session.create_producer(cast(Any, 5)), TypeError),
+            (lambda: factory.create_session("user", 1234), TypeError),
+        )
+        for wrong, error in wrongs:
+            self.broker.silent.add(QueueQuery)
+            self.session.queue_query("one")
+            behind = wrong()
+            self.world.network.stir()
+            self.broker.silent.clear()
+            self.broker.deliver(CHANNEL, self.broker._info("one"))
+            self.assertRaises(error, self.world.finish, behind)
+            self.assertEqual(self.world.finish(self.session.queue_query("two")).name, "two")
+            self.world.finish(self.world.finish(factory.create_session()).close())
+        self.world.advance(1.05)
+        self.assertFalse(self.session.closed)
 
     def test_answer_of_an_asynchronous_request_does_not_answer_a_call(self) -> None:
         """The Java client takes any EXCEPTION, and the answer to a commit it did not wait for, as the answer to the call in progress."""

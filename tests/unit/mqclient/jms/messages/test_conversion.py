@@ -189,3 +189,37 @@ class BrokenBodyTests(SynchronousTestCase):
             self.assertRaises(JMSException, lambda: message.data)
             self.assertRaises(JMSException, to_core, message)
         self.assertEqual(message.body_length, 8)
+
+
+class Body:
+    """The body of a large message, which can be read once."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data: bytes | None = data
+
+    def read(self, message: ClientMessage) -> bytes:
+        if self._data is None:
+            raise JMSException("the body has been read already")
+        data, self._data = self._data, None
+        return data
+
+    def save(self, message: ClientMessage, file: BinaryIO) -> None:
+        file.write(self.read(message))
+
+
+class LargeTests(SynchronousTestCase):
+    def received(self, kind: int) -> Message:
+        core = ClientMessage(type=kind, address="q", large=cast(Any, SimpleNamespace(size=4)))
+        return from_core(core, Queue("q"), Body(b"body"))
+
+    def test_a_plain_message_is_sent_on_with_its_body(self) -> None:
+        """The core API makes messages of this type unless it is told another."""
+        self.assertEqual(to_core(self.received(wire.TYPE_DEFAULT)).body, b"body")
+
+    def test_a_body_that_was_saved_is_not_taken_for_an_empty_one(self) -> None:
+        message, file = self.received(wire.TYPE_BYTES), BytesIO()
+        assert isinstance(message, BytesMessage)
+        message.save_to(file)
+        self.assertEqual((file.getvalue(), message.body_length), (b"body", 4))
+        for again in (lambda: message.data, lambda: to_core(message), lambda: message.save_to(file)):
+            self.assertRaises(JMSException, again)

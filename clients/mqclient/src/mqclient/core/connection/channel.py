@@ -293,11 +293,17 @@ class Channel:
             packet.correlation_id = correlation
         else:
             correlation = NO_CORRELATION
+        try:
+            data = self.protocol.frame(packet)
+        except Exception as error:  # a value does not fit its field: the caller's mistake must not keep the others from being answered
+            self._stop_timer(call)
+            self.runtime.reject(call.future, error)
+            return
         self._current = call
         call.sent = True
         self.protocol.begin_call(call.expects, correlation)
         self._start_timer(call)
-        self.write_raw(self.protocol.frame(packet))
+        self.write_raw(data)
 
     def _finish(self, call: Call) -> None:
         self._stop_timer(call)

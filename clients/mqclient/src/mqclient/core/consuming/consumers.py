@@ -12,9 +12,9 @@ from mqclient.core.consuming.arrivals import Arrivals
 from mqclient.core.consuming.browsing import Browsed, Node
 from mqclient.core.consuming.buffers import MessageBuffer
 from mqclient.core.consuming.forced import ForcedDelivery
-from mqclient.core.consuming.handlers import HandlerPump, MessageHandler
+from mqclient.core.consuming.handlers import BURST, HandlerPump, MessageHandler
 from mqclient.core.message import ClientMessage
-from mqclient.core.runtime import Mutex, Runtime, Waiters, sleep, starts
+from mqclient.core.runtime import Mutex, Runtime, Waiters, next_turn, sleep, starts
 from mqclient.errors import IllegalStateError, LargeMessageInterruptedError, LargeMessageTakenBackError, MQError, ObjectClosedError
 from mqclient.protocol.credits import ConsumerCredits
 from mqclient.protocol.retry import RateLimiter
@@ -67,6 +67,10 @@ class Consumer(Closing):
         self._info: QueueQueryResult | None = None
         self._arrival = Waiters(self.runtime)
         self._pump: HandlerPump | None = None
+        self._receiving: Any = None
+        """The last call that had to wait, if only for a turn of the loop; None before the first."""
+        self._in_a_row = 0
+        """Number of messages that were received, perhaps without a turn of the loop between them."""
         self._dropped = 0
         """Number of messages that had expired when they were taken."""
         self._paused = False
@@ -105,8 +109,7 @@ class Consumer(Closing):
         assert self._info is not None
         return self._info
 
-    @starts
-    async def receive(self, timeout: int | None = None) -> ClientMessage | None:
+    def receive(self, timeout: int | None = None) -> Awaitable[ClientMessage | None]:
         """The next message.  ``timeout`` in ms: None waits for ever, 0 is :meth:`receive_immediate`.
 
         None is returned after the timeout, and when the application closes the consumer, its session or the connection meanwhile.  When
@@ -114,12 +117,19 @@ class Consumer(Closing):
         call.  When the time is over the broker is asked once more whether it has a message, unless the connection is away then.  Cancelling
         the result ends the wait and loses no message.
         """
-        return await self._receive(timeout)
+        received: Awaitable[ClientMessage | None]
+        message = self._at_hand()
+        if message is None:
+            received = self._receiving = self.runtime.spawn(self._receive(timeout))
+        else:
+            # Not in a task: one that has ended would keep the message from a caller who is cancelled before the loop's next turn.
+            received = self.runtime.create_future()
+            self.runtime.resolve(received, message)
+        return received
 
-    @starts
-    async def receive_immediate(self) -> ClientMessage | None:
+    def receive_immediate(self) -> Awaitable[ClientMessage | None]:
         """A message if the queue has one now; asks the broker when nothing is buffered."""
-        return await self._receive(0)
+        return self.receive(0)
 
     def set_message_handler(self, handler: MessageHandler | None) -> None:
         """Call ``handler`` for each message, one after the other; one that returns an awaitable is awaited before the next message.
@@ -186,9 +196,12 @@ class Consumer(Closing):
     async def __aiter__(self) -> AsyncIterator[ClientMessage]:
         """Messages until the application closes the consumer; raises as :meth:`receive` when it ends for another reason."""
         while not self._closed:
-            message: ClientMessage | None = await self.runtime.spawn(self._next(None))
+            message = await self._next(None)  # not in a task of its own, as in receive()
             if message is not None:
                 yield message
+                self._in_a_row += 1
+                if self._in_a_row % BURST == 0:
+                    await next_turn(self.runtime)
         self._raise_failure()
 
     # --- for shells ---
@@ -310,6 +323,15 @@ class Consumer(Closing):
         self._shut()
 
     # --- inside ---
+
+    def _at_hand(self) -> ClientMessage | None:
+        """A message for which nobody has to wait; now and then none, so that the loop has its turn."""
+        if self._closed or self._pump is not None or self._limiter is not None or self._arrival.waiting:
+            return None
+        if self._receiving is not None and not self.runtime.is_done(self._receiving):
+            return None  # calls get their messages in their order
+        self._in_a_row += 1
+        return self.take() if self._in_a_row % BURST else None
 
     async def _receive(self, timeout: int | None) -> ClientMessage | None:
         self.check_open()

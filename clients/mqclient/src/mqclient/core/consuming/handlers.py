@@ -8,7 +8,7 @@ from contextvars import ContextVar
 from typing import Any, Protocol
 
 from mqclient.core.message import ClientMessage
-from mqclient.core.runtime import Runtime, Waiters
+from mqclient.core.runtime import Runtime, Waiters, next_turn
 
 MessageHandler = Callable[[ClientMessage], "Awaitable[Any] | None"]
 
@@ -18,8 +18,8 @@ _handling: ContextVar[tuple[HandlerPump, ...]] = ContextVar("_handling", default
 _CANCELLED_PAUSE = 0.1
 """Seconds until the next message is handled after the handling of one was cancelled."""
 
-_BURST = 100
-"""Messages handled before the loop gets a turn for other work."""
+BURST = 100
+"""Messages handled or received before the loop gets a turn for other work."""
 
 
 class HandledConsumer(Protocol):
@@ -108,10 +108,8 @@ class HandlerPump:
                     runtime.call_later(_CANCELLED_PAUSE, self.wake)
                     return
                 handled += 1
-                if handled % _BURST == 0:
-                    turn = runtime.create_future()
-                    runtime.call_soon(runtime.resolve, turn, None)
-                    await turn
+                if handled % BURST == 0:
+                    await next_turn(runtime)
         finally:
             self._running = False
             self._idle.wake()

@@ -299,6 +299,8 @@ class Session(EncodedMethods, ListenerMethods, QueueMethods, Closing):
         queue; raises ``AddressDoesNotExistError`` or ``QueueDoesNotExistError``.  Queues that are deleted later, filters of queues, and an
         address whose only way on is a divert are not taken into account.  Raises ``ValueError`` for ``require_queue`` without an address.
         """
+        if not isinstance(address, str | None):
+            raise TypeError(f"the address of a producer is a str or None, not {type(address).__name__}")
         if require_queue:
             await self._require_queue(address)
         await self.channel.ready()

@@ -69,12 +69,14 @@ class BytesMessage(Message):
         return self.data
 
     def save_to(self, file: BinaryIO) -> None:
-        """Write the body to ``file``.  A large message that was received is written chunk by chunk and cannot be read again."""
+        """Write the body to ``file``.
+
+        A large message that was received is written chunk by chunk and cannot be read again: that, and sending it on, raises JMSException.
+        """
         if self._save is None:
             file.write(self.data)
         else:
             self._save(file)
-            self._save = self._pending = self._length = None
 
     def reset(self) -> None:
         """Make the body readable from its beginning."""

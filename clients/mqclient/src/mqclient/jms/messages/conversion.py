@@ -38,8 +38,8 @@ class LargeBodies(Protocol):
 def from_core(core: ClientMessage, expected: Destination | None, large: LargeBodies, *, browsed: bool = False) -> Message:
     """The JMS message for a received one.  A body of an unknown type becomes a BytesMessage.
 
-    The body of a large message is read at once, but for a BytesMessage: that one is read when the application asks for it, which it must do
-    before it receives the next message of the consumer.
+    The body of a large message is read at once, but for a BytesMessage and a plain Message: that one is read when the application asks for
+    it, or sends the message on, which it must do before it receives the next message of the consumer.
     """
     kind = _CLASSES.get(core.type, BytesMessage)
     message = kind()
@@ -53,7 +53,9 @@ def from_core(core: ClientMessage, expected: Destination | None, large: LargeBod
         message._pending = lambda: large.read(core)
         message._length = core.large.size
         message._save = lambda file: large.save(core, file)
-    elif kind is not Message:
+    elif kind is Message:  # the application does not see its body, but may send it on
+        message._pending = lambda: large.read(core)
+    else:
         message._pending = large.read(core)
     return message
 

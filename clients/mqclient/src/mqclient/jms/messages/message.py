@@ -161,7 +161,7 @@ class Message:
 
     @correlation_id.setter
     def correlation_id(self, value: str | None) -> None:
-        self._set_header(CORRELATION_ID, value)
+        self._set_header(CORRELATION_ID, types.STRING, value)
 
     @property
     def correlation_id_bytes(self) -> bytes | None:
@@ -171,7 +171,7 @@ class Message:
 
     @correlation_id_bytes.setter
     def correlation_id_bytes(self, value: bytes | None) -> None:
-        self._set_header(CORRELATION_ID, value)
+        self._set_header(CORRELATION_ID, types.BYTES, value)
 
     @property
     def type(self) -> str | None:
@@ -180,7 +180,7 @@ class Message:
 
     @type.setter
     def type(self, value: str | None) -> None:
-        self._set_header(JMS_TYPE, value)
+        self._set_header(JMS_TYPE, types.STRING, value)
 
     @property
     def reply_to(self) -> Destination | None:
@@ -190,7 +190,7 @@ class Message:
 
     @reply_to.setter
     def reply_to(self, destination: Destination | None) -> None:
-        self._set_header(REPLY_TO, None if destination is None else destination.text)
+        self._set_header(REPLY_TO, types.STRING, None if destination is None else destination.text)
 
     @property
     def group_id(self) -> str | None:
@@ -199,7 +199,7 @@ class Message:
 
     @group_id.setter
     def group_id(self, value: str | None) -> None:
-        self._set_header(wire.KEY_GROUP_ID, value)
+        self._set_header(wire.KEY_GROUP_ID, types.STRING, value)
 
     @property
     def group_sequence(self) -> int | None:
@@ -209,17 +209,18 @@ class Message:
 
     @group_sequence.setter
     def group_sequence(self, value: int | None) -> None:
-        self._set_header(wire.KEY_GROUP_SEQUENCE, value)
+        self._set_header(wire.KEY_GROUP_SEQUENCE, types.INT, value)
 
     def _text_header(self, key: str) -> str | None:
         value = self._core.get(key)
         return value if isinstance(value, str) else None
 
-    def _set_header(self, key: str, value: str | bytes | int | None) -> None:
+    def _set_header(self, key: str, kind: int, value: str | bytes | int | None) -> None:
+        """Raises MessageFormatException for a value of another type than ``kind``: it would be read as a missing one."""
         if value is None:
             self._core.properties.pop(key, None)
         else:
-            self._core.properties[key] = values.typed(value)
+            self._core.properties[key] = values.exactly(kind, value)
 
     # --- properties --------------------------------------------------------------------------------------------------
 
