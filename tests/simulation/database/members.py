@@ -14,7 +14,6 @@ from mqbroker.imq.delivery.remote_consumer import RemoteConsumer
 from mqbroker.imq.record.codec import change_from
 from mqbroker.messaging.message.message import Message
 from mqbroker.node.activation import Surroundings, make_activation
-from mqbroker.node.life_machine import active
 from mqbroker.node.parts import Parts
 from mqbroker.storage.sql.texts import given
 from tests.simulation.cluster.ledger import ClusterLedger
@@ -50,10 +49,6 @@ class MemberNode(OnDatabase, HomeNode):
         return 0
 
     # --- life
-
-    @property
-    def serves(self) -> bool:
-        return super().serves and self.life.state == active.name
 
     def start(self) -> None:
         self.last_trouble = self.world.now

@@ -12,6 +12,7 @@ from mqbroker.config.model.configuration import Configuration
 from mqbroker.config.model.database import DatabaseStoreConfiguration
 from mqbroker.messaging.ports import Store
 from mqbroker.node.activation import Surroundings
+from mqbroker.node.life_machine import active
 from mqbroker.node.parts import Parts, StartError
 from mqbroker.node.stores import make_store
 from mqbroker.storage.disk.diskwriter import DiskWriter
@@ -51,8 +52,8 @@ class AtDatabase(BrokerNode):
 
     @property
     def serves(self) -> bool:
-        """A broker whose loop waits for the database serves nobody."""
-        return super().serves and not self.process.in_the_middle
+        """A broker whose loop waits for the database, or that has lost its data and begins again, serves nobody."""
+        return super().serves and not self.process.in_the_middle and self.life.state == active.name
 
     def make_process(self) -> Process:
         process = super().make_process()
