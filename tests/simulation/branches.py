@@ -135,11 +135,11 @@ class BranchWorker(Actor):
             self.world.note(f"{self.name}: {error}")
             if commit and error.error_code == XAER_PROTO:
                 self.world.violation(f"{name} was prepared, and cannot be committed: {error}")
-            return self.is_over(error)
+            return self.is_over(xid, error)
         except MQError:
             return False
         return True
 
-    def is_over(self, error: XAError) -> bool:
+    def is_over(self, xid: Xid, error: XAError) -> bool:
         """Is there nothing to be told any more, by this answer?"""
         return error.error_code == XAER_NOTA or error.rolled_back

@@ -98,10 +98,12 @@ class Pipe:
         if not self.reading or not self.buffer or self.lost or not connection.reachable(self):
             return
         network = connection.network
-        paused = connection.reader(self).paused_until - network.world.now
-        if (pause := max(paused, network.held(connection.client, self.direction))) > 0:
+        if connection.reader(self).puts_off(self._deliver):
             self._scheduled = True
-            network.world.schedule(pause, self._deliver)
+            return
+        if (held := network.held(connection.client, self.direction)) > 0:
+            self._scheduled = True
+            network.world.schedule(held, self._deliver)
             return
         size = len(self.buffer)
         if network.rng.random() < 0.15:
@@ -216,6 +218,8 @@ class SimulatedConnection:
         """The writing end of a direction should wait, or go on."""
         if not self._open[_other(pipe.direction)]:
             return
+        if not waits and (pipe.writer_waits or self.writer(pipe).puts_off(self.tell_writer, pipe, waits)):
+            return  # it has to wait again, or stands still
         if pipe is self._up:
             if self.client.alive:
                 (self._handler.link_paused if waits else self._handler.link_resumed)()
@@ -304,8 +308,7 @@ class SimulatedConnection:
             self.network.world.schedule(held, self._lost, direction, reason)
             return
         process = self.broker if direction == TO_BROKER else self.client
-        if process.paused:
-            self.network.world.schedule(process.paused_until - self.network.world.now, self._lost, direction, reason)
+        if process.puts_off(self._lost, direction, reason):
             return
         self._open[direction] = False
         self.network.world.note(f"{self.name} {direction}: {reason}")
@@ -408,8 +411,7 @@ class Network:
             self.world.schedule(max(self.latency(), self.held(client, TO_CLIENT)), self._refused, client, result)
             return
         broker, accept = self._listener
-        if broker.paused:
-            self.world.schedule(broker.paused_until - self.world.now, self._arrive, client, handler, result)
+        if broker.puts_off(self._arrive, client, handler, result):
             return
         connection = SimulatedConnection(self, len(self.connections), client, broker, handler)
         self.connections.append(connection)
@@ -418,16 +420,14 @@ class Network:
         self.world.schedule(self.latency(), self._established, client, connection, result)
 
     def _refused(self, client: Process, result: Deferred[Any], reason: str = "nobody listens there") -> None:
-        if client.paused:
-            self.world.schedule(client.paused_until - self.world.now, self._refused, client, result, reason)
-        elif client.alive and not result.called:
+        if not client.puts_off(self._refused, client, result, reason) and client.alive and not result.called:
             result.errback(NotConnectedError(reason))
 
     def _established(self, client: Process, connection: SimulatedConnection, result: Deferred[Any]) -> None:
         if (held := self.held(client, TO_CLIENT)) > 0:
             self.world.schedule(held, self._established, client, connection, result)
-        elif client.paused:
-            self.world.schedule(client.paused_until - self.world.now, self._established, client, connection, result)
+        elif client.puts_off(self._established, client, connection, result):
+            pass
         elif client.alive and not result.called:
             result.callback(connection)
         else:

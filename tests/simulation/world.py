@@ -100,17 +100,21 @@ class Process:
         # What stood still in the middle of an event ends that first.
         self.pause(WAKING)
         for number, event in held:
-            self.world.put_back(number, event)
+            self.world.put_back(number, event, self.paused_until)
 
     def holds(self, number: int, event: Event) -> bool:
         """An event is due; does it have to wait?"""
         if self._held is not None:
             self._held.append((number, event))
         elif self.paused_until > self.world.now:
-            self.world.put_back(number, event)
+            self.world.put_back(number, event, self.paused_until)
         else:
             return False
         return True
+
+    def puts_off(self, function: Callable[..., object], *args: Any) -> bool:
+        """It would be told something from outside; does that have to wait?  Then ``function`` is called when it goes on, or has ended."""
+        return self.stands_still and self.holds(self.world.next_number(), Event(self.world.now, function, args, None))
 
     @property
     def in_the_middle(self) -> bool:
@@ -120,6 +124,10 @@ class Process:
     @property
     def paused(self) -> bool:
         return self.paused_until > self.world.now
+
+    @property
+    def stands_still(self) -> bool:
+        return self._held is not None or self.paused_until > self.world.now
 
     def end(self) -> None:
         """Nothing of it runs from now on."""
@@ -172,9 +180,13 @@ class World:
     def schedule(self, seconds: float, function: Callable[..., object], *args: Any, process: Process | None = None) -> Event:
         time = self.now + seconds if seconds > 0.0 else self.now
         event = Event(time, function, args, process)
-        self._number += 1
-        heapq.heappush(self._queue, (time, self._number, event))
+        heapq.heappush(self._queue, (time, self.next_number(), event))
         return event
+
+    def next_number(self) -> int:
+        """Events of the same time come in the order of their numbers."""
+        self._number += 1
+        return self._number
 
     def run(self, seconds: float, until: Callable[[], bool] = lambda: False) -> bool:
         """Let at most so much time pass; true as soon as ``until`` is.  A run that has gone wrong stands still."""
@@ -194,10 +206,9 @@ class World:
                 self._run(event)
         return True
 
-    def put_back(self, number: int, event: Event) -> None:
-        """An event of a process that is paused comes when that is over."""
-        assert event.process is not None
-        heapq.heappush(self._queue, (max(event.process.paused_until, self.now), number, event))
+    def put_back(self, number: int, event: Event, time: float) -> None:
+        """An event that a process holds up comes when that is over."""
+        heapq.heappush(self._queue, (max(time, self.now), number, event))
 
     def _run(self, event: Event) -> None:
         self.events += 1

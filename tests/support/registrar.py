@@ -1,10 +1,11 @@
-"""A registrar that answers when a test says so."""
+"""Registrars that answer when a test says so."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from mqbroker.messaging.administration.registrar import Change, LocalRegistrar, Reservation
+from mqbroker.messaging.queues.definitions import QueueDefinition
 from mqbroker.messaging.turns.undecided import Undecided
 from mqclient.errors import MQError
 
@@ -68,3 +69,22 @@ class SlowRegistrar(LocalRegistrar):
             self.open.pop(question, None)
             self._known.discard(question)
             self.withdrawn.append(question)
+
+
+class ReadingRegistrar(LocalRegistrar):
+    """Others have what does not end with its client, and are heard when a test says so."""
+
+    def __init__(self) -> None:
+        self.waiting: list[Callable[[], object]] = []
+
+    def shares(self, definition: QueueDefinition) -> bool:
+        return definition.durable
+
+    def read_on(self) -> None:
+        raise Undecided(self.waiting.append, self.waiting.clear)
+
+    def go_on(self) -> None:
+        """Answer the one request that waits."""
+        [function] = self.waiting
+        self.waiting.clear()
+        function()

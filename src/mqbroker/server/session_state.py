@@ -96,6 +96,11 @@ class SessionState(ConnectionSession):
             former.withdraw()
         undecided.when_known(self.connection.put_off())
 
+    def read_on(self, name: str) -> None:
+        """Let the request wait until it is known whether the queue is there; one that comes again has waited.  Raises Undecided."""
+        if self.undecided is None:
+            self.server.messaging.definitions.read_on(name)
+
     # --- replies, in the order of the requests
 
     def reply(self, packet: Packet, ticket: int = 0) -> None:

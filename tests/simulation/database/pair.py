@@ -108,7 +108,7 @@ class DatabaseGroup(OwnDisksGroup):
         """A lease is lost when another broker has it, or when nobody could renew it in time."""
         assert isinstance(node, PairNode)
         if self._lease_holder() != node.holder:
-            return any(text in reason for text in ("FencedError", "lease", "another broker has taken the data"))
+            return any(text in reason for text in ("FencedError", "lease", "another broker has taken the data", "have another owner"))
         return "lease" in reason and self._may_lose_lease(node)
 
     def _may_lose_lease(self, node: PairNode) -> bool:

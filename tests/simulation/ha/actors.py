@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mqclient.xa import XAError
+from mqclient.xa import XAER_NOTA, XAError, Xid
 from tests.simulation.branches import BranchWorker
 
 if TYPE_CHECKING:
@@ -16,5 +16,8 @@ class HaBranchWorker(BranchWorker):
 
     simulation: HaSimulation  # type: ignore[assignment]
 
-    def is_over(self, error: XAError) -> bool:
-        return self.simulation.group.is_calm and super().is_over(error)
+    def is_over(self, xid: Xid, error: XAError) -> bool:
+        over = self.simulation.group.is_calm and super().is_over(xid, error)
+        if over and error.error_code == XAER_NOTA:
+            self.simulation.ledger.unknown_branches.add(xid)
+        return over

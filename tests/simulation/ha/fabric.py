@@ -41,7 +41,7 @@ class GroupNetwork(NodeNetwork):
 
     def _arrive(self, client: Process, handler: LinkHandler, result: Deferred[Any]) -> None:
         listener = self._listener
-        alive = client.alive and listener is not None and listener[0].alive and listener[0].paused
+        alive = client.alive and listener is not None and listener[0].alive and listener[0].stands_still
         if not self.fabric.kernels_accept or not alive or result.called or self.held(client, TO_BROKER) > 0:
             super()._arrive(client, handler, result)
             return
@@ -53,10 +53,7 @@ class GroupNetwork(NodeNetwork):
         self.world.schedule(self.latency(), self._established, client, connection, result)
 
     def _wake(self, connection: UnseenConnection) -> None:
-        broker = connection.broker
-        if broker.paused:
-            self.world.schedule(broker.paused_until - self.world.now, self._wake, connection)
-        else:
+        if not connection.broker.puts_off(self._wake, connection):
             connection.take_up()
 
     def taken_up(self, connection: SimulatedConnection) -> None:

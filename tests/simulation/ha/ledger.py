@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from mqclient.xa import Xid
 from tests.simulation.model import Copy, Ledger, Outcome, Receipt
 
 
@@ -18,6 +19,8 @@ class HaLedger(Ledger):
         """Receipts that came from a former holder."""
         self.is_split = False
         """Have two brokers acknowledged work at the same time, where nothing prevents it?"""
+        self.unknown_branches: set[Xid] = set()
+        """Branches of which the active broker has said at last that it knows none, and no broker that it has ended them."""
         self.put_away: Callable[[], set[Copy]] = set
         """The copies of messages in what was put away after that."""
 

@@ -55,5 +55,9 @@ class PairCopies(Copies):
         disk.crash()
         store, recovered = load_copy(node, disk, self._rng)
         names = {queue.queue_id: queue.name for queue in recovered.queues}
-        found = stored_messages(store, recovered)
-        return {copy_in(message, names[each]) for message, each, _, _ in found if each in names and message.property(IDENTITY) is not None}
+        found = [(message, queue_id) for message, queue_id, _, _ in stored_messages(store, recovered)]
+        # A branch that only this broker knew is in doubt there.  Where a commit was answered, its messages have to be in their queues.
+        unknown = {xid.to_wire() for xid in self._group.ledger.unknown_branches}
+        in_doubt = [branch for branch in recovered.branches if branch.record.xid in unknown]
+        found += [(message, each.queue_id) for branch in in_doubt for message, references in branch.messages for each in references]
+        return {copy_in(message, names[each]) for message, each in found if each in names and message.property(IDENTITY) is not None}

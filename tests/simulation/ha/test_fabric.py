@@ -7,8 +7,8 @@ from typing import Any
 
 from tests.simulation.cluster.fabric import HostProcess
 from tests.simulation.ha.fabric import GroupFabric
-from tests.simulation.network import BrokerTransport
-from tests.simulation.world import World
+from tests.simulation.network import HIGH_WATER, BrokerTransport, Network
+from tests.simulation.world import Process, World
 
 
 class End:
@@ -17,6 +17,7 @@ class End:
     def __init__(self) -> None:
         self.data = b""
         self.reason = ""
+        self.waits = False
 
     def received(self, data: bytes) -> None:
         self.data += data
@@ -24,9 +25,11 @@ class End:
     def lost(self, reason: str) -> None:
         self.reason = reason
 
-    def pause_output(self) -> None: ...
+    def pause_output(self) -> None:
+        self.waits = True
 
-    def resume_output(self) -> None: ...
+    def resume_output(self) -> None:
+        self.waits = False
 
     data_received = received
     link_lost = lost
@@ -79,3 +82,71 @@ class FabricTests(unittest.TestCase):
         self.world.run(6.0)
         self.assertEqual(self.accepted, [])
         self.assertNotEqual(self.end.reason, "")
+
+
+class InTheMiddleTests(unittest.TestCase):
+    """A broker that stands still in the middle of an event hears of nothing before that is over, not even at its last moment."""
+
+    def setUp(self) -> None:
+        self.world = World(1)
+        self.network = Network(self.world)
+        self.broker, self.client = (Process(self.world, name, self.world.generator(name)) for name in ("broker", "client"))
+        self.accepted: list[End] = []
+        self.network.listen(self.broker, self.accept)
+        self.links: list[Any] = []
+        self.end = self.connect()
+        self.world.run(1.0)
+        self.heard: list[Any] = []
+        """What the broker knows at the end of the event."""
+
+    def connect(self) -> End:
+        end = End()
+        connecting: Any = self.network.connect(self.client, end, 5.0)
+        connecting.addCallback(self.links.append)
+        return end
+
+    def accept(self, transport: BrokerTransport, remote: str) -> End:
+        self.transport = transport
+        self.accepted.append(End())
+        return self.accepted[-1]
+
+    def stand_still(self, seconds: float) -> None:
+        """An event of the broker, as long as it lasts."""
+        self.broker.pause(seconds)
+        self.broker.stand_still(seconds)
+        self.heard = [(end.data, end.reason, end.waits) for end in self.accepted]
+
+    def test_bytes_come_when_the_event_is_over(self) -> None:
+        self.broker.call_later(0.1, self.stand_still, 0.5)
+        self.world.schedule(0.2, self.links[0].write, b"hello")
+        self.world.run(1.0)
+        self.assertEqual(self.heard, [(b"", "", False)])
+        self.assertEqual(self.accepted[0].data, b"hello")
+
+    def test_the_event_lasts_until_those_of_others_are_over(self) -> None:
+        other = Process(self.world, "other", self.world.generator("other"))
+        self.broker.call_later(0.1, self.stand_still, 0.5)
+        other.call_later(0.2, other.stand_still, 2.0)
+        self.world.schedule(1.0, self.links[0].write, b"hello")
+        self.world.run(5.0)
+        self.assertEqual(self.heard, [(b"", "", False)])
+        self.assertEqual(self.accepted[0].data, b"hello")
+
+    def test_so_do_connections_and_their_ends(self) -> None:
+        self.broker.call_later(0.1, self.stand_still, 0.5)
+        self.world.schedule(0.2, self.links[0].abort)
+        self.world.schedule(0.2, self.connect)
+        self.world.run(1.0)
+        self.assertEqual(self.heard, [(b"", "", False)])
+        self.assertEqual([end.reason for end in self.accepted], ["reset by the other end", ""])
+
+    def test_so_does_room_for_more(self) -> None:
+        def write_much() -> None:
+            self.transport.writeSequence([bytes(2 * HIGH_WATER)])
+            self.stand_still(3.0)
+
+        self.broker.call_later(0.1, write_much)
+        self.world.run(5.0)
+        self.assertEqual(self.heard, [(b"", "", True)])
+        self.assertEqual(len(self.end.data), 2 * HIGH_WATER)
+        self.assertFalse(self.accepted[0].waits)

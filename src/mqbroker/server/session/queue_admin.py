@@ -95,7 +95,7 @@ class SessionAdministration:
             configuration.routing_type = MULTICAST
         self._check_queue("create", configuration.durable, configuration.address or "", configuration.name)
         if configuration.name in self._server.messaging.core.queues:
-            self._read_on(configuration.name)
+            session.read_on(configuration.name)
         self._server.departing.make_room(configuration.name)
         if configuration.name not in self._server.messaging.core.queues:
             self._server.limits.check_queues(session.subject.name)
@@ -141,7 +141,7 @@ class SessionAdministration:
         name, _ = session.connection.naming.strip(packet.queue_name)
         queues = self._server.messaging.core.queues
         if queue_part(name) not in queues:
-            self._read_on(queue_part(name))
+            session.read_on(queue_part(name))
         queue = queues.get(queue_part(name))
         if queue is None:
             raise QueueDoesNotExistError(f"AMQ229017: Queue {packet.queue_name} does not exist")
@@ -152,11 +152,6 @@ class SessionAdministration:
         session.connection.temporary_queues.pop(queue, None)
         session.reply_null(-1, self._server.store.ticket())
 
-    def _read_on(self, name: str) -> None:
-        """Let the request wait until it is known whether the queue is there; one that comes again has waited."""
-        if self._session.undecided is None:
-            self._definitions.read_on(name)
-
     # --- queries
 
     def _query_queue(self, packet: wire.QueueQuery) -> None:
@@ -164,7 +159,7 @@ class SessionAdministration:
         name, _ = session.connection.naming.strip(packet.queue_name)
         address, qualified = split_qualified(name)
         if address != self._server.management_address:
-            self._read_on(queue_part(name))
+            session.read_on(queue_part(name))
         queue = self._server.messaging.core.queues.get(queue_part(name))
         if queue is not None:
             description = self.describe_queue(queue)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from mqbroker.messaging.administration.registrar import CONSUMER_PLACE, Reservation
 from mqbroker.messaging.filters.filter import parse_filter
+from mqbroker.messaging.queues.definitions import MULTICAST
 from mqbroker.messaging.queues.references import Reference
 from mqbroker.server.session.browsing import BrowsingConsumer
 from mqbroker.server.session.consumers import ServerConsumer, disconnect
@@ -62,6 +63,10 @@ class SessionConsumers:
             raise InvalidQueueConfigurationError(f"consumer {packet.consumer_id} exists already in this session")
         self._server.connection_limits.check_consumers(session.connection)
         session.permissions.check("browse" if packet.browse_only else "consume", queue.definition.address, queue.name)
+        if queue.definition.routing_type == MULTICAST and not of_home_link(session):
+            # Its client may have deleted the subscription at another member and made it again: the consumer is not for the former one.
+            # A home link is not held up: its member has asked how far this broker has read (:mod:`mqbroker.imq.master.lives`).
+            session.read_on(queue.name)
         self._server.connection_limits.check_filters(session.connection, packet.filter_string)
         session.connection.filter_read(packet.filter_string)
         filter = parse_filter(packet.filter_string)

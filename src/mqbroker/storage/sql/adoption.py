@@ -18,6 +18,7 @@ from mqbroker.storage.sql import removals
 from mqbroker.storage.sql.damage import DAMAGE, Damage
 from mqbroker.storage.sql.database import Connection, Row
 from mqbroker.storage.sql.schema import PREFIX, table
+from mqbroker.storage.sql.session import StoreSession
 from mqbroker.storage.sql.texts import given
 from mqclient.storageformat import records
 from mqclient.storageformat.frames import StorageFormatError
@@ -78,14 +79,14 @@ class State:
     marked: bool = False
 
 
-def read_sessions(connection: Connection, sessions: Sequence[int], adopted: int) -> list[State]:
+def read_sessions(connection: Connection, sessions: Sequence[StoreSession], adopted: int) -> list[State]:
     """The contents of these sessions of one broker.  Rows with a place up to ``adopted`` that survive no restart go.
 
-    The messages that a branch has acknowledged may be in another session: its own one is looked through first.
+    The messages that a branch has acknowledged may be in another session: its own one is looked through first.  Raises FencedError.
     """
     for session in sessions:
         removals.mark_transient(connection, session, adopted)
-    states = [_read(connection, session) for session in sessions]
+    states = [_read(connection, session.number) for session in sessions]
     ids = [{record.name: record.queue_id for record in state.queues} for state in states]
     for state in states:
         names = {record.queue_id: record.name for record in state.queues}

@@ -103,18 +103,18 @@ class Inheriting:
     def inherit(self, sessions: Sequence[StoreSession], turn: WritingTurn | None, done: Done) -> None:
         """See :meth:`mqbroker.storage.sql.sqlstore.SqlStore.inherit`."""
         states: list[State] = []
-        numbers = [each.number for each in sessions if each.number not in self._known]
+        new = [each for each in sessions if each.number not in self._known]
         first: list[int] = []
-        self._reading.submit([partial(self._read, numbers, first, states)], partial(self._came, sessions, turn, done, first, states))
+        self._reading.submit([partial(self._read, new, first, states)], partial(self._came, sessions, turn, done, first, states))
 
-    def _read(self, numbers: Sequence[int], first: list[int], states: list[State]) -> None:
+    def _read(self, sessions: Sequence[StoreSession], first: list[int], states: list[State]) -> None:
         """A step of the reading thread."""
 
         def read(connection: Connection) -> None:
             # Before all that clients send next, and above every id that the former owner has used.
             with transaction(connection):
                 first.append(session.draw_ids(connection, ID_BLOCK))
-            states.extend(read_sessions(connection, numbers, first[-1]))
+            states.extend(read_sessions(connection, sessions, first[-1]))
 
         self._connections.read(read)
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from mqbroker.storage.sql.database import Connection, transaction
 from mqbroker.storage.sql.schema import table
+from mqbroker.storage.sql.session import StoreSession
 from mqbroker.storage.sql.texts import given, kept
 from mqbroker.storage.sql.work import ADD_MARK, REMOVE_BODY, Work, body_removals
 
@@ -100,11 +101,16 @@ def _mark(work: Work, session: int, queue_id: int, folder: str | None, behind: i
         work.add(ADD_MARK, (session, queue_id, name, behind, until, adopted, session, queue_id))
 
 
-def mark_transient(connection: Connection, session: int, adopted: int) -> None:
-    """Messages of a former broker that survive no restart go.  The references up to ``adopted`` are the former broker's."""
-    if connection.rows(_HAS_TRANSIENT, (session,)):
+def mark_transient(connection: Connection, session: StoreSession, adopted: int) -> None:
+    """Messages of a former broker that survive no restart go.  The references up to ``adopted`` are the former broker's.
+
+    Raises FencedError: a broker that has lost the data since must not leave a mark there, of which nobody knows before the next start.
+    """
+    number = session.number
+    if connection.rows(_HAS_TRANSIENT, (number,)):
         with transaction(connection):
-            connection.run(ADD_MARK, (session, EVERY_QUEUE, None, 0, adopted, adopted, session, EVERY_QUEUE))
+            session.hold(connection)
+            connection.run(ADD_MARK, (number, EVERY_QUEUE, None, 0, adopted, adopted, number, EVERY_QUEUE))
 
 
 def marks(connection: Connection, session: int) -> list[Mark]:

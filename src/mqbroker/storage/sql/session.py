@@ -46,11 +46,18 @@ class StoreSession:
         The row is written before it is read: the database may still be busy with a commit whose connection is lost, and holds the row until
         that has an end.
         """
-        whose = self.number, self.owner, self.epoch
-        if connection.run(table("UPDATE {session} SET batch = batch WHERE session = ? AND owner = ? AND epoch = ?"), whose) != 1:
-            raise self._fenced()
+        self.hold(connection)
         number: int = connection.rows(table("SELECT batch FROM {session} WHERE session = ?"), (self.number,))[0][0]
         return number
+
+    def hold(self, connection: Connection) -> None:
+        """Go through the fence with the number of before: the first statement of a transaction in which nobody looks for its answer.
+
+        Raises FencedError.
+        """
+        statement = table("UPDATE {session} SET batch = batch WHERE session = ? AND owner = ? AND epoch = ?")
+        if connection.run(statement, (self.number, self.owner, self.epoch)) != 1:
+            raise self._fenced()
 
     def _fenced(self) -> FencedError:
         return OwnerChangedError(f"the data of node {self.node_id} have another owner than {self.owner} in epoch {self.epoch}")

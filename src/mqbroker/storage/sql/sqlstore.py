@@ -172,8 +172,8 @@ class SqlStore(Tickets):
         pager.session, pager.adopted = own.number, self._next_id - 1
         pager.last_place = pager.adopted
         pager.rows = Rows(self._reads, self._bodies, self._inheriting.damaged_row)
-        numbers = [own.number, *(each.number for each in session.inherited(connection, own, self._broker_id))]
-        state, *others = read_sessions(connection, numbers, pager.adopted)
+        sessions = [own, *session.inherited(connection, own, self._broker_id)]
+        state, *others = read_sessions(connection, sessions, pager.adopted)
         if state.marked:
             pager.removing.add(state.session)
         recovered = own_state(state, pager, self._bodies)
@@ -190,9 +190,9 @@ class SqlStore(Tickets):
     def inherit(self, sessions: Sequence[StoreSession], done: Done) -> None:
         """Take over what :func:`mqbroker.storage.sql.session.switch` has given to this broker, which goes on serving.
 
-        ``done`` is called within a turn, with what came, or with a DatabaseError; not before a database that is away has come back, and
-        never after the end of the store.  Ids that are drawn from then on are greater than all that came.  The next start of this broker
-        does the same with what it finds.
+        ``done`` is called within a turn, with what came, or with a DatabaseError or FencedError; not before a database that is away has
+        come back, and never after the end of the store.  Ids that are drawn from then on are greater than all that came.  The next start of
+        this broker does the same with what it finds.
         """
         self._inheriting.inherit(sessions, self._turn, done)
 

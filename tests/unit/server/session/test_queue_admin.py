@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from unittest import mock
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.messaging.administration.registrar import LocalRegistrar
-from mqbroker.messaging.queues.definitions import QueueDefinition
-from mqbroker.messaging.turns.undecided import Undecided
 from mqclient.wire import packets as wire
 from mqclient.wire.frames import SESSION_CHANNEL
 from mqclient.wire.message import decode_message, encode_message
 from tests.support.broker import Peer, World
-from tests.support.registrar import SlowRegistrar
+from tests.support.registrar import ReadingRegistrar, SlowRegistrar
 from tests.unit.server.test_robustness import manage
 
 
@@ -79,29 +75,11 @@ class PutOffTests(SynchronousTestCase):
         self.assertEqual(registrar.withdrawn, [question])
 
 
-class _ReadingRegistrar(LocalRegistrar):
-    """Others have what does not end with its client."""
-
-    def __init__(self) -> None:
-        self.waiting: list[Callable[[], object]] = []
-
-    def shares(self, definition: QueueDefinition) -> bool:
-        return definition.durable
-
-    def read_on(self) -> None:
-        raise Undecided(self.waiting.append)
-
-
 class ReadingTests(SynchronousTestCase):
     def setUp(self) -> None:
-        self.registrar = _ReadingRegistrar()
+        self.registrar = ReadingRegistrar()
         self.world = World(registrar=self.registrar)
         self.session, self.other = self.world.session(), self.world.session()
-
-    def go_on(self) -> None:
-        [function] = self.registrar.waiting
-        self.registrar.waiting.clear()
-        function()
 
     def test_an_answer_waits_once_until_others_were_heard(self) -> None:
         for exists in (True, False):
@@ -111,7 +89,7 @@ class ReadingTests(SynchronousTestCase):
                 self.other.ok(wire.CreateQueueV2("q", "q"))
             else:
                 self.other.ok(wire.DeleteQueue("q"))
-            self.go_on()
+            self.registrar.go_on()
             [answer] = self.session.take()
             self.assertEqual(answer.exists, exists)
 
@@ -120,14 +98,14 @@ class ReadingTests(SynchronousTestCase):
         self.session.ok(shared)
         self.session.send(shared)
         self.other.ok(wire.DeleteQueue("q"))
-        self.go_on()
+        self.registrar.go_on()
         self.assertEqual([each.NAME for each in self.session.take()], ["NULL_RESPONSE"])
         self.assertIn("q", self.world.messaging.core.queues)
 
     def test_one_to_delete_that_is_not_there(self) -> None:
         self.session.send(wire.DeleteQueue("q"))
         self.other.ok(wire.CreateQueueV2("q", "q"))
-        self.go_on()
+        self.registrar.go_on()
         self.assertEqual([each.NAME for each in self.session.take()], ["NULL_RESPONSE"])
 
     def test_who_asks_for_what_ends_with_its_client_does_not_wait(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from unittest import TestCase
 
 from mqbroker.messaging.ports import AddressRecord, BranchRecord, BranchState, QueueRecord
+from mqbroker.storage.errors import OwnerChangedError
 from mqbroker.storage.sql.database import DatabaseError
 from mqclient.wire.primitives import Xid
 from tests.unit.storage.sql.support import SqlRig
@@ -197,6 +198,23 @@ class InheritingTests(TakenTestCase, TestCase):
         self.taker.store.inherit(sessions, lambda recovered, error: told.append((recovered, type(error))))
         self.taker.settle()
         self.assertEqual(told, [(None, DatabaseError)])
+
+    def test_a_taker_that_has_lost_the_data_meanwhile_marks_nothing_in_them(self) -> None:
+        pager = self.target.store.pager
+        assert pager is not None
+        batch = self.target.store.begin()
+        batch.add_paged(pager.folder("a"), make_message(self.target.store), (self.there,), (), 1000)
+        self.target.store.commit(batch)
+        for rig in (self.target, self.taker):
+            rig.settle()
+        told: list[object] = []
+        self.taker.store.inherit(switch(self.target, self.taker), lambda recovered, error: told.append((recovered, type(error))))
+        third = SqlRig(self.addCleanup, 3, database=self.target.database, broker_id="b3")
+        third.start()
+        switch(self.taker, third)
+        self.taker.settle()
+        self.assertEqual(told, [(None, OwnerChangedError)])
+        self.assertEqual(self.taker.ask("SELECT * FROM mqbroker_removal"), [])
 
     def test_nobody_is_called_after_the_store_was_left(self) -> None:
         told: list[object] = []

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from unittest import TestCase, mock
 
 from mqbroker.messaging.message.message import Message
 from mqbroker.messaging.ports import BranchRecord, BranchState
 from mqbroker.process.sqlite import SqliteConnection
+from mqbroker.storage.errors import OwnerChangedError
 from mqbroker.storage.sql import removals
-from mqbroker.storage.sql.database import Row
+from mqbroker.storage.sql.database import Connection, Row, transaction
 from mqbroker.storage.sql.work import BODY_PIECES, body_removals
 from mqclient.wire.message import CoreMessage
 from mqclient.wire.primitives import Xid
@@ -158,6 +160,26 @@ class RemovalTests(PagedTestCase, TestCase):
         self.page(1, durable=False)
         self.assertEqual(self.left(), [self.bodies[-1]])
         self.assertEqual((self.count(), self.count("message"), self.count("removal")), (2, 2, 0))
+
+    def test_a_start_that_has_lost_the_data_meanwhile_marks_nothing(self) -> None:
+        """It stood still before, and the next owner had removed everything by then: the mark stayed until a later start."""
+        self.page(1, durable=False)
+        self.rig.stop()
+        late = SqlRig(self.addCleanup, 2, database=self.rig.database)
+        late.make().open()
+
+        def stand_still(connection: Connection) -> AbstractContextManager[None]:
+            patch.stop()
+            self.rig.start()
+            self.rig.settle()
+            self.assertEqual((self.count(), self.count("removal")), (0, 0))
+            return transaction(connection)
+
+        patch = mock.patch.object(removals, "transaction", stand_still)
+        patch.start()
+        with self.assertRaises(OwnerChangedError):
+            late.store.load()
+        self.assertEqual(self.count("removal"), 0)
 
     def test_large_bodies_go_a_few_at_a_time(self) -> None:
         store = self.rig.store
