@@ -1,7 +1,8 @@
 """Who holds messages of which group: no two consumers may, unless the group was closed in between.
 
 After the message that closes its group the next one may go to another consumer, although the first consumer has not acknowledged what it
-has (Artemis manual, "Closing a Message Group").  So the order counts in which the messages were handed to all consumers.
+has (Artemis manual, "Closing a Message Group").  So the order counts in which the messages were handed to all consumers.  With
+``group-buckets`` a bucket has a consumer, and is closed by the last message of any of its groups, as in Artemis.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from contextlib import contextmanager
 from itertools import count
 from unittest import mock
 
+from mqbroker.messaging.queues.groups import bucket_of
 from mqbroker.messaging.queues.queue import Queue
 from mqbroker.messaging.queues.references import Reference
 from mqbroker.server.session.consumers import ServerConsumer
@@ -43,8 +45,9 @@ def judged() -> Iterator[None]:
 
 
 def group_problems(queue: Queue) -> Iterator[str]:
-    """Of a queue at work: do two consumers hold messages of one group that was not closed in between?"""
-    held: dict[object, list[tuple[int, int, bool]]] = defaultdict(list)
+    """Of a queue at work: do two consumers hold messages of one group, or bucket, that was not closed in between?"""
+    held: dict[str, list[tuple[int, int, bool]]] = defaultdict(list)
+    buckets = queue.definition.group_buckets
     for consumer in queue.consumers():
         if isinstance(consumer, ServerConsumer):
             deliveries = consumer.unacknowledged
@@ -52,14 +55,16 @@ def group_problems(queue: Queue) -> Iterator[str]:
             for message_id, reference in deliveries.items():
                 message = reference.message
                 closes = message.property(KEY_GROUP_SEQUENCE) == CLOSES
-                held[message.property(KEY_GROUP_ID)].append((deliveries.numbers[message_id], id(consumer), closes))
-    held.pop(None, None)
-    for group, messages in held.items():
+                group = message.property(KEY_GROUP_ID)
+                if isinstance(group, str):
+                    slot = f"bucket {bucket_of(group, buckets)}" if buckets > 0 else group
+                    held[slot].append((deliveries.numbers[message_id], id(consumer), closes))
+    for slot, messages in held.items():
         owners: set[int] = set()
         for _, owner, closes in sorted(messages):
             owners.add(owner)
             if len(owners) > 1:
-                yield f"{group} of {queue.name} is served by two consumers at a time"
+                yield f"{slot} of {queue.name} is served by two consumers at a time"
                 break
             if closes:
                 owners.clear()

@@ -57,6 +57,18 @@ class GroupJudgeTests(GroupTestCase):
         self.assertEqual((self.got(self.first), self.got(self.second)), ("abd", "c"))
         self.assertEqual(self.problems(), TWO)
 
+    def test_a_closed_group_sets_its_whole_bucket_free(self) -> None:
+        self.start(group_buckets=1)
+        self.first, self.second = self.consumer(), self.consumer()
+        self.publish("a", "g")
+        self.publish("b", "h", -1)
+        self.publish("c", "g")
+        self.assertEqual((self.got(self.first), self.got(self.second)), ("ab", "c"))
+        self.assertEqual(self.problems(), [])
+        self.lose_the_owner()
+        self.publish("d", "h")
+        self.assertEqual(self.problems(), ["bucket 0 of q is served by two consumers at a time"])
+
     def test_messages_without_a_group_are_anybodys(self) -> None:
         self.publish("a", "h")
         self.publish("b")
