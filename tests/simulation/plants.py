@@ -580,7 +580,7 @@ ENHANCED_PLANTS = {
     ),
     "inherited-not-read-at-a-start": Plant(
         "mqbroker.storage.sql.sqlstore:SqlStore._load",
-        "*(each.number for each in session.inherited(connection, own, self._broker_id))",
+        "*session.inherited(connection, own, self._broker_id)",
         "",
         WOULD_BE_LOST,
     ),

@@ -145,6 +145,8 @@ class OnDatabase(AtDatabase):
         """A store fails when another broker has the data, and a start while the database is away."""
         if reason.startswith(("FencedError", "OwnerChangedError")):
             return not self.owns_data
+        if "have another owner" in reason:  # a start that was overtaken
+            return not self.server_of_data.owns(self.store._session)
         away = self.server_of_data.breaks != self._breaks_known and not self.store._loaded
         return super().may_fail(reason) or away
 
