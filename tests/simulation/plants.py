@@ -11,7 +11,7 @@ import inspect
 import textwrap
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 
@@ -540,7 +540,7 @@ DATABASE_PAIR_PLANTS = {
 
 PEER_PLANTS = {
     "": None,
-    "made-before-it-is-on-record": HOME_PLANTS["made-before-it-is-on-record"],
+    "made-before-it-is-on-record": replace(HOME_PLANTS["made-before-it-is-on-record"], seeds=(179,)),
     "record-not-followed": Plant(
         "mqbroker.imq.master.recording:Recording.answer_record_has",
         "generation != self.standing.generation or int(position) > self.standing.position",
