@@ -113,7 +113,7 @@ class Process:
         return True
 
     def puts_off(self, function: Callable[..., object], *args: Any) -> bool:
-        """It would be told something from outside; does that have to wait?  Then ``function`` is called when it goes on, or has ended."""
+        """Does news from outside have to wait?  Then ``function`` is called when the process goes on, or has ended."""
         return self.stands_still and self.holds(self.world.next_number(), Event(self.world.now, function, args, None))
 
     @property

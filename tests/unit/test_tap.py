@@ -19,7 +19,7 @@ class OptionsTests(SynchronousTestCase):
             self.assertRaises(UsageError, Options().parseOptions, arguments)
 
     def test_definitions_hold_for_a_configuration_too(self) -> None:
-        """As `mqbroker check config` has them."""
+        """The definitions count as in `mqbroker check config`."""
         path = Path(self.mktemp())
         path.write_text(document("<name>${who:nobody}</name><security-enabled>false</security-enabled>"))
         options = Options()

@@ -119,7 +119,7 @@ class EnhancedSimulation(HomesAtDatabase):
         return found + [f"nobody takes over {broker}" for broker in self._with_data() if broker not in names]
 
     def _with_data(self) -> list[str]:
-        """Who has data.
+        """The members that have data.
 
         A process that comes back after a takeover has a new session before it has its row.  Until then it is no member, and nothing has
         come into that session: nobody has owned it yet.

@@ -97,7 +97,7 @@ class InTheMiddleTests(unittest.TestCase):
         self.end = self.connect()
         self.world.run(1.0)
         self.heard: list[Any] = []
-        """What the broker knows at the end of the event."""
+        """The knowledge of the broker at the end of the event."""
 
     def connect(self) -> End:
         end = End()

@@ -1,4 +1,4 @@
-"""What counts as put away after a split: what is in queues, and what is in doubt and unknown to the active broker."""
+"""Messages count as put away after a split: those in queues, and those in doubt that the active broker does not know."""
 
 from __future__ import annotations
 

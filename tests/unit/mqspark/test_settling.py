@@ -118,7 +118,7 @@ class ListenerTests(SettlingTestCase):
         self.assertEqual(len(self.queue.messages), 5)
 
     def test_batches_do_not_pile_up_behind_a_node_that_is_away(self) -> None:
-        """It takes long to miss a node: it is missed for the batch at hand and for the newest one."""
+        """A node takes long to be missed: that is done for the batch at hand and for the newest one."""
         asked: list[str] = []
         all_told = threading.Event()
         connect = self.cluster.connect

@@ -103,7 +103,7 @@ class RecordTests(InstanceCase):
 
 
 class OnceTests(NetworkCase):
-    """What a start was told to do once is not done again when the process becomes active a second time."""
+    """Resets and backups that a start was told of are not done again when the process becomes active a second time."""
 
     def started_as(self, **start: Any) -> BrokerLife:
         made = Made(TEXT + "here")

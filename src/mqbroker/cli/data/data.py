@@ -81,7 +81,7 @@ def _output(stack: ExitStack, file: Path | None) -> TextIO:
 
 
 def _complete_output(stack: ExitStack, file: Path | None) -> TextIO:
-    """As :func:`_output`, in UTF-8, which the head of an export claims.
+    """The output as :func:`_output` opens it, in UTF-8, which the head of an export claims.
 
     A file gets its name, durably, once it is complete: a former export stays until then, and half of one is never taken for a whole one.
     """

@@ -108,7 +108,7 @@ class Claims:
 
     def commit(self, name: str, sequence: int) -> bool:
         """The claimed sequence is durable in the copy.  False: another copy may go on.  May be repeated after an error."""
-        # Without the connection of the claim, which is lost, the lock is gone: that is an answer, too.
+        # The lock is gone with the connection of the claim; a new connection says so, and that is an answer, too.
         self.start()
         # Only who has claimed it, and has had the lock since, commits a sequence.
         return self._manager.change_number(name, -sequence, sequence) or self._manager.number(name) == sequence

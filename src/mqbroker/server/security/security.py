@@ -166,7 +166,7 @@ class SecurityManager:
         self._logins: dict[_CacheKey, tuple[float, _Outcome]] = {}
         self._generation = 0
         self._waiting: dict[tuple[int, _CacheKey], list[Deferred[_Outcome]]] = {}
-        """Those who wait for one result, by the generation in which the login modules were asked."""
+        """Logins that wait for one result, by the generation in which the login modules were asked."""
         self._allowed: dict[tuple[frozenset[str], str, str], bool] = {}
         self._allowed_version = self.repository.version
         self._repeats = _Repeats(clock)

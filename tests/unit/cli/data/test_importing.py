@@ -1,4 +1,4 @@
-"""What an import sends, to a broker that answers from tables."""
+"""An import sends to a broker that answers from tables."""
 
 from __future__ import annotations
 

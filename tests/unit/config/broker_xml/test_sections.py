@@ -43,7 +43,7 @@ class SectionTests(ConfigurationTestCase):
         )
 
     def test_a_specific_match_takes_a_general_setting_back(self) -> None:
-        """As in Artemis: an address has no page limit, no dead letter address and no expiry address, although # has them."""
+        """An address has no page limit, no dead letter address and no expiry address, although # has them, as in Artemis."""
         found = self.configured(
             """<address-settings>
             <address-setting match="#"><dead-letter-address>DLQ</dead-letter-address><expiry-address>E</expiry-address>
@@ -59,7 +59,7 @@ class SectionTests(ConfigurationTestCase):
             self.assertEqual((settings.dead_letter_address, settings.expiry_address, *limits), expected)
 
     def test_of_several_security_settings_for_a_match_the_last_counts(self) -> None:
-        """As in Artemis, where it takes the place of the one before; so do the limits of a user."""
+        """The second one takes the place of the one before, as in Artemis; so do the limits of a user."""
         core = """<security-settings>
             <security-setting match="a"><permission type="send" roles="everybody"/></security-setting>
             <security-setting match="a"><permission type="send" roles="x"/></security-setting></security-settings>

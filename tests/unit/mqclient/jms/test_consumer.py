@@ -131,7 +131,7 @@ class IndividualTests(SynchronousTestCase):
         return self.consumer._wrap(ClientMessage(message_id=number, incarnation=self.core.incarnation))
 
     def test_one_that_has_gone_back_to_its_queue_takes_no_others_with_it(self) -> None:
-        """They would all come again, and their acknowledgements would fail like this one: without end, where several are always in hand."""
+        """The others would all come again, and fail like this one: without end, where several are always in hand."""
         before = self.receive(1)
         self.core.incarnation += 1  # after a failure of the connection, or of a listener
         after = self.receive(2)

@@ -36,7 +36,7 @@ class Played:
 
 class StartTests(SynchronousTestCase):
     def test_a_consumer_that_the_caller_does_not_get_is_closed(self) -> None:
-        """It would take messages for nobody as long as the context lives."""
+        """The consumer would take messages for nobody as long as the context lives."""
         played = Played()
         context = JMSContext(cast(Connection, played))
         self.assertRaises(JMSException, context.create_consumer, "queue://q")
@@ -45,7 +45,7 @@ class StartTests(SynchronousTestCase):
 
 class ProducerTests(SynchronousTestCase):
     def test_all_share_one_of_the_session(self) -> None:
-        """They have no close(), and a program may make one for each message: client and broker would keep them all."""
+        """Producers of a context have no close(), and a program may make one for each message: client and broker would keep them all."""
         played = Played()
         context = JMSContext(cast(Connection, played))
         one, other = context.create_producer(priority=9), context.create_producer()

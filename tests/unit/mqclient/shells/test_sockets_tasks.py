@@ -131,7 +131,7 @@ class TaskTests(RuntimeTestCase):
         self.assertEqual(self.run_(self.runtime.spawn(sleep(self.runtime, 0))), None)
 
     def test_one_that_is_about_to_go_on_is_cancelled_where_it_waits_next(self) -> None:
-        """It would go on for ever without its caller, and take the messages that come."""
+        """The call would go on for ever without its caller, and take the messages that come."""
         first, second = self.runtime.create_future(), self.runtime.create_future()
         seen: list[int] = []
 

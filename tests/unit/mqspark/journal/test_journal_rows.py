@@ -68,7 +68,7 @@ class RowTests(TableCase):
         self.assertEqual({tuple(row) for row in self.rows("messages", "file")}, {("file",)})
 
     def test_a_message_that_is_never_due_has_the_latest_time_that_can_be_shown(self) -> None:
-        """One such message would else make the whole folder unreadable."""
+        """A message of that kind would else make the whole folder unreadable."""
         record = MessageRecord(7, 0, (1,), b"", "a", None, 0, False)
         partition: Any = SharePartition(None, "", {}, {})  # type: ignore[arg-type]
         rows = Rows(StructType().add("scheduled", TimestampType()).add("queue_id", LongType()), "", False)

@@ -32,7 +32,7 @@ class QueueTests(FailureCase):
             Engine(self).trigger()
 
     def test_a_queue_of_a_node_that_is_away_is_not_missing(self) -> None:
-        """Who is told to create it makes a second one, on a node that is there."""
+        """A user who is told to create the queue makes a second one, on a node that is there."""
         self.use(FakeCluster("a", "b"))
         self.send(1, "b")
         self.cluster.nodes["b"].up = False

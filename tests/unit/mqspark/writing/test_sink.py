@@ -93,7 +93,7 @@ class SilenceTests(SynchronousTestCase):
         return settings[-1].get("connection_ttl")
 
     def test_a_transaction_lasts_as_long_as_its_timeout_says(self) -> None:
-        """It ends with its connection, which a broker ends that hears nothing for the TTL."""
+        """A transaction ends with its connection, which a broker ends that hears nothing for the TTL."""
         self.assertEqual(self.ttl(exactlyOnce="transactions"), 3_600_000)
         self.assertEqual(self.ttl(exactlyOnce="transactions", transactionTimeout="100000"), 100_000)
         for ttl, expected in ((200_000, 200_000), (50_000, 100_000), (-1, -1)):

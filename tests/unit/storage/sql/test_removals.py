@@ -162,7 +162,7 @@ class RemovalTests(PagedTestCase, TestCase):
         self.assertEqual((self.count(), self.count("message"), self.count("removal")), (2, 2, 0))
 
     def test_a_start_that_has_lost_the_data_meanwhile_marks_nothing(self) -> None:
-        """It stood still before, and the next owner had removed everything by then: the mark stayed until a later start."""
+        """The former owner stood still before, and the next one had removed everything by then: the mark stayed until a later start."""
         self.page(1, durable=False)
         self.rig.stop()
         late = SqlRig(self.addCleanup, 2, database=self.rig.database)

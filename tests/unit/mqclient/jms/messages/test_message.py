@@ -49,7 +49,7 @@ class HeaderTests(SynchronousTestCase):
         self.assertEqual(set(message._core.properties), {"JMSCorrelationID", "_AMQ_GROUP_ID", "_AMQ_GROUP_SEQUENCE"})
 
     def test_a_header_of_another_type_is_refused(self) -> None:
-        """It would be sent, and the receiver would find none."""
+        """A value of another type would be sent, and the receiver would find none."""
         for name, wrong in (("correlation_id", 5), ("correlation_id_bytes", "c"), ("type", 5), ("group_id", 5), ("group_sequence", "1")):
             self.assertRaises(MessageFormatException, setattr, Message(), name, wrong)
 
