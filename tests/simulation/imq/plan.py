@@ -45,7 +45,7 @@ class HomePlan(ClusterPlan):
 
     @staticmethod
     def draw(rng: random.Random) -> HomePlan:
-        nodes = rng.choice((2, 3, 3, 4))
+        nodes = rng.choice((2, 3, 3, 4, 5))
         skew = rng.choice((0, 2000, 20_000))
         return HomePlan(
             nodes=nodes,
