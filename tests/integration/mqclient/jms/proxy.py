@@ -5,26 +5,51 @@ from __future__ import annotations
 import contextlib
 import socket
 import threading
-from collections.abc import Callable
+from dataclasses import dataclass, field
 from urllib.parse import urlsplit
+
+NOTICE_SECONDS = 30.0
+"""How long a broker may take to notice the end of a connection."""
+
+
+@dataclass(eq=False)
+class Passage:
+    """One connection through the proxy."""
+
+    client: socket.socket
+    broker: socket.socket
+    ended: threading.Event = field(default_factory=threading.Event)
+    """Has the broker ended its side?"""
+
+    def end(self) -> None:
+        """End both sides; the broker can still say that it has noticed."""
+        for side, how in ((self.client, socket.SHUT_RDWR), (self.broker, socket.SHUT_WR)):
+            with contextlib.suppress(OSError):
+                side.shutdown(how)
 
 
 class Proxy:
-    """Passes bytes between clients and the broker at ``url``; ``self.url`` is where clients connect."""
+    """Passes bytes between clients and the broker at ``url``; ``self.url`` is where clients connect.
+
+    The broker hears of a new connection only when it has noticed the end of those that were cut.  A real Artemis would else now and then
+    remove a temporary queue that the client has just made again, while it clears up after the connection that had made it before.
+    """
 
     def __init__(self, url: str) -> None:
         target = urlsplit(url)
         self._target = (target.hostname, target.port)
-        self._open: set[socket.socket] = set()
+        self._passages: set[Passage] = set()
+        self._cut: list[Passage] = []
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.url = f"tcp://127.0.0.1:{self._listener.getsockname()[1]}"
         threading.Thread(target=self._accept, daemon=True).start()
 
     def cut(self) -> None:
         """Close all connections; new ones are possible."""
-        for one in tuple(self._open):
-            with contextlib.suppress(OSError):
-                one.shutdown(socket.SHUT_RDWR)
+        cut = tuple(self._passages)
+        self._cut += cut
+        for passage in cut:
+            passage.end()
 
     def close(self) -> None:
         """Close everything; nothing can connect any more."""
@@ -37,22 +62,30 @@ class Proxy:
         with contextlib.suppress(OSError):
             while True:
                 client, _ = self._listener.accept()
-                server = socket.create_connection(self._target)
-                self._open |= {client, server}
-                for source, sink, note in ((client, server, self.client_sent), (server, client, None)):
-                    threading.Thread(target=self._pass, args=(source, sink, note), daemon=True).start()
+                while self._cut:
+                    self._cut.pop().ended.wait(NOTICE_SECONDS)
+                passage = Passage(client, socket.create_connection(self._target))
+                self._passages.add(passage)
+                for work in (self._to_broker, self._to_client):
+                    threading.Thread(target=work, args=(passage,), daemon=True).start()
 
     def client_sent(self, data: bytes) -> None:
         """Bytes of a client came by; for subclasses."""
 
-    def _pass(self, source: socket.socket, sink: socket.socket, note: Callable[[bytes], None] | None) -> None:
+    def _to_broker(self, passage: Passage) -> None:
         with contextlib.suppress(OSError):
-            while data := source.recv(65536):
-                if note is not None:
-                    note(data)
-                sink.sendall(data)
-        for one in (source, sink):
-            with contextlib.suppress(OSError):
-                one.shutdown(socket.SHUT_RDWR)
-        self._open.discard(source)
-        source.close()
+            while data := passage.client.recv(65536):
+                self.client_sent(data)
+                passage.broker.sendall(data)
+        passage.end()
+        passage.client.close()
+
+    def _to_client(self, passage: Passage) -> None:
+        with contextlib.suppress(OSError):
+            while data := passage.broker.recv(65536):
+                with contextlib.suppress(OSError):  # a client that has gone hears nothing more; the end still counts
+                    passage.client.sendall(data)
+        passage.ended.set()
+        passage.end()
+        self._passages.discard(passage)
+        passage.broker.close()
