@@ -193,7 +193,7 @@ class ServerSession(SessionState):
     def refuse_reattachment(self) -> None:
         self.end(failed=True)
         self.connection.sessions.pop(self.channel, None)
-        if self.connection.transport_lost and not self.connection.sessions:
+        if not self.connection.sessions:
             self.connection.superseded()
 
     def transfer(self, connection: ServerConnection, last_confirmed: int) -> int:

@@ -126,10 +126,11 @@ class Sessions:
     def reattach(self, connection: ServerConnection, request: ReattachSession) -> None:
         """Handle REATTACH_SESSION: a client continues its session on a new connection."""
         session = self.by_name.get(request.name)
-        if session is None or session.window is None or session.closed or session.channel in connection.sessions:
+        if session is None or session.closed or session.channel in connection.sessions:
             connection.send(ReattachSessionResponse(-1, False), SESSION_CHANNEL)
             return
         if not session.reattachable:
+            # The client has left it, and makes a new one, which goes on with the temporary queues and gets again what this one holds.
             connection.adopt_resources(session.connection)
             session.refuse_reattachment()
             connection.send(ReattachSessionResponse(-1, False), SESSION_CHANNEL)

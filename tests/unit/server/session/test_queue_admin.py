@@ -177,6 +177,26 @@ class QueueLifeTests(SynchronousTestCase):
         peer.lose()
         self.assertFalse(self.exists("t"))
 
+    def test_a_client_that_makes_its_session_anew_keeps_its_temporary_queues(self) -> None:
+        """It has no confirmation window, and asks for its former session before it makes one of another name, as the clients do."""
+        session = self.world.peer().open(name="n")
+        session.ok(wire.CreateQueueV2("t", "t", durable=False, temporary=True, routing_type=1))
+        session.consume("t")
+        session.publish(b"held", "t")
+        self.assertEqual(len(session.received()), 1)
+        peer = self.world.peer()
+        peer.version = 136
+        peer.send(wire.ReattachSession("n", -1), SESSION_CHANNEL)
+        self.assertEqual(peer.take(SESSION_CHANNEL), [wire.ReattachSessionResponse(-1, False)])
+        again = peer.open(name="another")
+        again.send(wire.CreateQueueV2("t", "t", durable=False, temporary=True, routing_type=1, requires_response=False))
+        again.consume("t")
+        self.assertEqual([decode_message(packet.message).body for packet in again.received()], [b"held"])
+        session.peer.lose()
+        self.assertTrue(self.exists("t"))
+        peer.lose()
+        self.assertFalse(self.exists("t"))
+
     def test_the_consumers_of_a_vanished_temporary_queue_are_told(self) -> None:
         self.session.ok(wire.CreateQueueV2("t", "t", durable=False, temporary=True))
         other = self.world.session()
