@@ -156,12 +156,12 @@ def with_java(tools: Sequence[str], suite: Callable[[Outcome], int]) -> Callable
 SUITES: dict[str, Callable[[Outcome], int]] = {
     "lint": lint,
     "types": types,
-    "spark": with_java(("java",), pytest_suite("tests/spark")),
     "interop": with_java(("javac", "java", "mvn"), pytest_suite("tests/interop", "tests/bench")),
+    "integration": pytest_suite("tests/integration", "--ignore=tests/integration/examples"),
     "simulation": pytest_suite("tests/simulation"),
+    "spark": with_java(("java",), pytest_suite("tests/spark")),
     "unit": pytest_suite("tests/unit"),
     "trial": trial,
-    "integration": pytest_suite("tests/integration", "--ignore=tests/integration/examples"),
     "packaging": pytest_suite("tests/packaging"),
     "examples": pytest_suite("tests/integration/examples"),
 }
