@@ -104,7 +104,6 @@ class TemporaryUser(Actor):
 
     def __init__(self, simulation: Simulation, name: str) -> None:
         super().__init__(simulation, name)
-        self._failures = 0
         self._number = 0
 
     async def work(self) -> None:
@@ -115,12 +114,8 @@ class TemporaryUser(Actor):
                 await self.pause(0.05)
             await self.pause(self.rng.uniform(0, 1.0))
 
-    def before_reconnect(self, error: MQError) -> None:
-        super().before_reconnect(error)
-        self._failures += 1
-
     async def _exchange(self, session: Session) -> None:
-        failures = self._failures
+        failures = self.failures
         self._number += 1
         name = f"temporary.{self.name}.{self._number}"
         selector = self.rng.choice(SELECTORS)
@@ -148,9 +143,9 @@ class TemporaryUser(Actor):
             if received is not None:
                 got.append(str(received.get("text")))
                 await self.call("acknowledge", received.individual_acknowledge)
-            if self._failures != failures or len(got) == len(sent):
+            if self.failures != failures or len(got) == len(sent):
                 break
-        if self._failures == failures and got != sent:
+        if self.failures == failures and got != sent:
             self.world.violation(f"{self.name} has sent {sent} to its temporary queue and got {got}")
         await self.call("close producer", producer.close)
         await self.call("close consumer", consumer.close)

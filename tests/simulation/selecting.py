@@ -15,7 +15,7 @@ class FilterUser(TemporaryUser):
     """Filters temporary queues, consumers and browsers."""
 
     async def _exchange(self, session: Session) -> None:
-        failures = self._failures
+        failures = self.failures
         self._number += 1
         name = f"temporary.{self.name}.{self._number}"
         if self.rng.random() < 0.3:
@@ -66,7 +66,7 @@ class FilterUser(TemporaryUser):
 
     async def _take(self, consumer: Consumer, failures: int, browses: bool = False) -> list[str]:
         got: list[str] = []
-        while self._failures == failures:
+        while self.failures == failures:
             message = await self.call(f"receive from {consumer.queue_name}", consumer.receive_immediate)
             if message is None:
                 break
@@ -77,5 +77,5 @@ class FilterUser(TemporaryUser):
         return got
 
     def _compare(self, failures: int, what: str, expected: list[str], got: list[str]) -> None:
-        if self._failures == failures and sorted(got) != sorted(expected):
+        if self.failures == failures and sorted(got) != sorted(expected):
             self.world.violation(f"{self.name} {what}: expected {expected}, got {got}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unittest
 
+from mqclient.core.api import ClientMessage, QueueConfiguration
 from tests.simulation.faults import Pause, Schedule, SlowDisk
 from tests.simulation.network import TO_BROKER, Cut
 from tests.simulation.receivers import TransactedReceiver
@@ -78,6 +79,35 @@ class UnansweredClient(Simulation):
         self.actors.append(Closing(self, "closing", connection_ttl=60_000, client_failure_check_period=30_000))
 
 
+class EarlyClient(Simulation):
+    """A client that notices the silence of its connection before the broker does, and goes on with its temporary queue."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
+        self.schedule = Schedule()
+        self.got: list[bool] = []
+
+    def _people(self) -> None:
+        got = self.got
+
+        class Early(Actor):
+            async def work(self) -> None:
+                session = await self.session()
+                await self.call("create", lambda: session.create_queue(QueueConfiguration(name="replies", durable=False, temporary=True)))
+                consumer = await self.consume(session, "replies")
+                await self.call("start", session.start)
+                producer = await self.call("create producer", lambda: session.create_producer("replies"))
+                self.simulation.network.plan([Cut(TO_BROKER, 0, True)])
+                while not self.failures:
+                    await self.pause(0.1)
+                await self.pause(6.0)
+                await self.call("send", lambda: producer.send(ClientMessage(durable=False)))
+                got.append(await self.call("receive", lambda: consumer.receive(1000)) is not None)
+
+        settings = {"connection_ttl": 5000, "client_failure_check_period": 500, "confirmation_window_size": -1}
+        self.actors.append(Early(self, "early", reconnect_attempts=-1, **settings))
+
+
 class FoundTests(unittest.TestCase):
     def test_what_waits_for_the_disk_is_not_sent_again_by_a_client_that_is_back(self) -> None:
         for seed in range(20):
@@ -93,6 +123,14 @@ class FoundTests(unittest.TestCase):
         for seed in range(5):
             result = LateClient(seed).run()
             self.assertEqual(result.violations, [], result.report())
+
+    def test_a_temporary_queue_outlives_a_connection_that_its_client_misses_first(self) -> None:
+        for seed in range(5):
+            simulation = EarlyClient(seed)
+            got = simulation.got
+            result = simulation.run()
+            self.assertEqual(result.violations, [], result.report())
+            self.assertEqual(got, [True])
 
     def test_a_session_that_nobody_has_closed_confirms_nothing(self) -> None:
         for seed in range(5):

@@ -67,7 +67,7 @@ class ValueKeeper(TemporaryUser):
         return True
 
     async def _exchange(self, session: Session) -> None:
-        failures = self._failures
+        failures = self.failures
         await self.call("start", session.start)
         producer = await self.call("create producer", lambda: session.create_producer(self._queue))
         for _ in range(self.rng.randrange(1, 6)):
@@ -78,7 +78,7 @@ class ValueKeeper(TemporaryUser):
             message.put(NUMBER, value[1], INT)
             self._doubtful.add(value)
             await self.call(f"send {value}", lambda message=message: producer.send(message))
-            if failures != self._failures:
+            if failures != self.failures:
                 return
             self._doubtful.discard(value)
             self._sent.append(value)
@@ -87,7 +87,7 @@ class ValueKeeper(TemporaryUser):
         consumer = await self.call(f"look at {self._queue}", lambda: session.create_consumer(self._queue, browse_only=browses))
         found: list[tuple[str, int]] = []
         try:
-            while failures == self._failures:
+            while failures == self.failures:
                 received = await self.call("receive", consumer.receive_immediate)
                 if received is None:
                     break
@@ -97,7 +97,7 @@ class ValueKeeper(TemporaryUser):
         finally:
             # Else it would be made again with its session, and the queue could not be deleted.
             await self.call("close consumer", consumer.close)
-        if failures == self._failures:
+        if failures == self.failures:
             self._judge(found)
 
     def _judge(self, found: list[tuple[str, int]]) -> None:
