@@ -132,6 +132,14 @@ class MemberReceiving(AtMember, Receiver):
             self._sole = self._is_sole(0)
             self.begin_sequence()
 
+    async def receive(self, session: Session, consumer: Consumer) -> None:
+        """What a home was told, and has not answered, comes again, from another member where that takes the home over."""
+        try:
+            await super().receive(session, consumer)
+        except MQError:
+            self.begin_sequence()
+            raise
+
     async def next(self, consumer: Consumer) -> tuple[ClientMessage, Copy] | None:
         entry = await super().next(consumer)
         if entry is not None and self._stretch is not None:
