@@ -570,7 +570,7 @@ ENHANCED_PLANTS = {
         "source = share.source",
         "source = next((each for each in reversed(share.sources) if each.unread > 0), share.own)",
         (" got ", *LOST),
-        (258, 322),
+        (103, 113),
     ),
     "taken-over-without-its-branches": Plant(
         "mqbroker.messaging.messaging:Messaging.adopt",
