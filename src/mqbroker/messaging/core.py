@@ -220,8 +220,7 @@ class MessagingCore:
                 return None
             if owner not in self.addresses:
                 size = min(size, STRAY_IDS_MAX)
-                self._forget_strays(STRAY_CACHES_MAX - 1)
-                self._stray_caches[name] = None
+                self._make_stray(name)
             bridged, persistent = name.startswith(BRIDGE_CACHE), self.options.persist_id_cache
             cache = self._caches[name] = DuplicateIdCache(name, size, self.store, persistent, by_sender=bridged)
         return cache
@@ -235,6 +234,13 @@ class MessagingCore:
         for name in [each for each in self._stray_caches if _owner(each) == address]:
             del self._stray_caches[name]
             self._caches[name].size = self._id_cache_size(address)
+
+    def _make_stray(self, name: str) -> None:
+        """Count the cache of this name as the newest of those that belong to no address."""
+        # It may be the oldest of them already, and is not to be forgotten for its own sake.
+        self._stray_caches.pop(name, None)
+        self._forget_strays(STRAY_CACHES_MAX - 1)
+        self._stray_caches[name] = None
 
     def _forget_strays(self, allowed: int) -> None:
         """Keep only so many caches of names that are no address; one that has become an address meanwhile stays."""
@@ -259,8 +265,7 @@ class MessagingCore:
         """
         bridged = f"{BRIDGE_CACHE}{name}"
         if bridged in self._caches:
-            self._forget_strays(STRAY_CACHES_MAX - 1)
-            self._stray_caches[bridged] = None
+            self._make_stray(bridged)
         self._stray_caches.pop(name, None)
         cache = self._caches.pop(name, None)
         if cache is not None and len(cache):

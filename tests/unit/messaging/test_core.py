@@ -99,3 +99,13 @@ class DuplicateIdCacheTests(SynchronousTestCase):
         bench.core.forget_duplicate_ids("a")
         self.assertEqual(len(bench.store.entries("forget duplicate")), 1)
         self.assertIsNone(bench.core.known_duplicate_ids("a"))
+
+    def test_an_address_whose_ids_of_bridges_are_the_oldest_stray_ones_can_be_deleted_and_made_again(self) -> None:
+        bench = Bench()
+        cache = self.cache(bench, "BRIDGE.a")
+        bench.messaging.administration.delete_queue(bench.queue("a"), keep_address=True)
+        for number in range(STRAY_CACHES_MAX - 1):
+            self.cache(bench, f"stray.{number}")
+        bench.messaging.administration.delete_address("a")
+        bench.queue("a")
+        self.assertIs(bench.core.known_duplicate_ids("BRIDGE.a"), cache)
