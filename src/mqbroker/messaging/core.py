@@ -258,6 +258,18 @@ class MessagingCore:
         """All that there are."""
         return list(self._caches.values())
 
+    def release_duplicate_ids(self, name: str) -> None:
+        """Drop the cache of an address without queues of its own, unless messages to its name still get somewhere.
+
+        Diverts, queues of wildcard addresses and queues of other brokers would else get a repeated message twice.
+        """
+        if not self.routing.reaches(name):
+            self.forget_duplicate_ids(name)
+        elif name not in self.addresses:
+            for each in (name, f"{BRIDGE_CACHE}{name}"):
+                if each in self._caches:
+                    self._make_stray(each)
+
     def forget_duplicate_ids(self, name: str) -> None:
         """Drop the cache of an address whose last binding is gone.
 

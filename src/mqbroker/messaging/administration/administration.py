@@ -139,7 +139,7 @@ class Administration:
         core.routing.changed()
         if not address.temporary and not address.internal:
             self._commit(lambda batch: batch.delete_address(address.address_id))
-        core.forget_duplicate_ids(name)
+        core.release_duplicate_ids(name)
         address.memory.end()
         for observer in core.observers:
             observer.address_removed(address)
@@ -385,7 +385,7 @@ class Administration:
         if address.queues:
             return
         address.unbound_since_ms = core.clock.wall_ms()
-        core.forget_duplicate_ids(address.name)
+        core.release_duplicate_ids(address.name)
         if keep_address or core.addresses.get(address.name) is not address:
             return
         settings = address.settings

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from mqbroker.config.model.cluster import DivertConfiguration
 from mqbroker.messaging.delivery.transaction import Transaction
+from mqbroker.messaging.queues.queue import Queue
 from mqclient.errors import (
     DuplicateIdRejectedError,
 )
@@ -86,3 +88,42 @@ class DuplicateTests(SynchronousTestCase):
         record = cache.record_id("2".encode("utf-16-le"))
         self._send("4", "tiny")
         self.assertEqual(self.bench.store.entries("forget duplicate"), [("forget duplicate", record)])
+
+
+class LastQueueTests(SynchronousTestCase):
+    """The last queue of an address goes, and its messages still go to others."""
+
+    def setUp(self) -> None:
+        self.bench = Bench()
+        self.queue = self.bench.queue("q")
+
+    def send(self) -> None:
+        self.bench.send(b"x", properties={KEY_DUPLICATE_ID: (STRING, "once")})
+
+    def check(self, other: Queue) -> None:
+        """Repeat a message before and after the end of the queue, and after the end of its address."""
+        self.send()
+        self.bench.messaging.administration.delete_queue(self.queue, keep_address=True)
+        self.send()
+        self.assertEqual(other.message_count, 1)
+        self.bench.messaging.administration.delete_address("q")
+        self.send()
+        self.bench.messaging.administration.create_address("q", (1,))
+        self.send()
+        self.assertEqual(other.message_count, 1)
+
+    def test_a_divert_gets_a_repeated_message_once(self) -> None:
+        other = self.bench.queue("other")
+        self.bench.messaging.deploy_diverts([DivertConfiguration("d", "q", ("other",))])
+        self.check(other)
+
+    def test_so_does_the_queue_of_a_wildcard_address(self) -> None:
+        self.check(self.bench.queue("other", "#"))
+
+    def test_the_ids_go_when_the_address_goes_and_nobody_else_gets_its_messages(self) -> None:
+        self.send()
+        self.bench.messaging.administration.delete_queue(self.queue)
+        self.assertIsNone(self.bench.core.known_duplicate_ids("q"))
+        self.bench.queue("q")
+        self.send()
+        self.assertEqual(self.bench.core.queues["q"].message_count, 1)
