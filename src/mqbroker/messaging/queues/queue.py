@@ -416,6 +416,9 @@ class Queue:
 
     def check_dispatch(self) -> None:
         """Is it time to begin?  Called when a consumer came and when the definition changed."""
+        if not self.consumer_count:
+            self._arm_dispatch()
+            return
         if self.dispatch_allowed:
             return
         if self.consumer_count >= self.definition.consumers_before_dispatch:

@@ -283,3 +283,25 @@ class DispatchTests(SynchronousTestCase):
         bench.send(b"y")
         bench.turn()
         self.assertEqual(consumer.bodies, [b"x", b"y"])
+
+    def test_the_delay_begins_with_the_first_consumer_although_the_queue_was_changed_before(self) -> None:
+        bench = Bench()
+        queue = bench.queue("q", consumers_before_dispatch=2, delay_before_dispatch=1000)
+        bench.messaging.administration.update_queue(queue, max_consumers=5)
+        bench.clock.advance(2)
+        bench.send(b"x")
+        consumer = Collector(bench, queue)
+        self.assertEqual(consumer.bodies, [])
+        bench.clock.advance(1)
+        bench.turn()
+        self.assertEqual(consumer.bodies, [b"x"])
+
+    def test_raised_consumers_before_dispatch_hold_for_the_next_consumers(self) -> None:
+        bench = Bench()
+        queue = bench.queue("q")
+        bench.messaging.administration.update_queue(queue, consumers_before_dispatch=2)
+        bench.send(b"x")
+        first = Collector(bench, queue)
+        self.assertEqual(first.bodies, [])
+        second = Collector(bench, queue)
+        self.assertEqual(first.bodies + second.bodies, [b"x"])
