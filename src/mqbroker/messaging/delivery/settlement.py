@@ -344,7 +344,7 @@ class Settlement:
 
     def _create_resources(self, reference: Reference, target: str, kind: str) -> None:
         core = self._core
-        original = reference.message.address
+        original = reference.message.address.partition("::")[0]
         if original == target:
             return
         settings = core.settings_of(original)

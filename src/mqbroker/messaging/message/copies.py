@@ -57,7 +57,8 @@ def make_copy(
     if message.buffer.find(_ROUTE_TO_KEY, message.properties_offset) >= 0:
         for name in [name for name in properties if name.startswith(keys.KEY_ROUTE_TO)]:
             del properties[name]
-    properties[keys.KEY_ORIGINAL_ADDRESS] = (STRING, original_address)
+    # Of a fully qualified name the address: KEY_ORIGINAL_QUEUE has the queue, and "::" cannot stand in the name of a queue made for it.
+    properties[keys.KEY_ORIGINAL_ADDRESS] = (STRING, original_address.partition("::")[0])
     if original_queue is not None:
         properties[keys.KEY_ORIGINAL_QUEUE] = (STRING, original_queue)
     else:

@@ -68,6 +68,17 @@ class DeadLetterTests(SynchronousTestCase):
         self.assertEqual(queue.message_count, 0)
         self.assertEqual(bench.core.queues["DLQ.q"].message_count, 2)
 
+    def test_dead_letter_resources_of_a_message_to_a_fully_qualified_name_are_those_of_its_address(self) -> None:
+        settings = {"max_delivery_attempts": 1, "dead_letter_address": "DLQ", "auto_create_dead_letter_resources": True}
+        bench = Bench({"#": settings})
+        consumer = Collector(bench, bench.queue("q", "a"))
+        for name in ("a", "a::q"):
+            bench.messaging.sending.send(bench.message(b"x", name), "a", "q", 1, bench.context)
+        bench.turn()
+        consumer.ready = False
+        bench.messaging.settlement.redeliver(consumer.references)
+        self.assertEqual({queue.name: queue.message_count for queue in bench.core.queues.values()}, {"q": 0, "DLQ.a": 2})
+
     def test_one_damaged_message_does_not_keep_the_others_from_coming_back(self) -> None:
         bench = Bench({"q": {"max_delivery_attempts": 1, "dead_letter_address": "DLQ"}})
         queue = bench.queue("q")
