@@ -194,13 +194,17 @@ class QueueControl(Resource):
         core = self.server.messaging.core
 
         def retry(reference: Reference) -> bool:
-            address = reference.message.property(KEY_ORIGINAL_ADDRESS)
-            if not isinstance(address, str) or address not in core.addresses:
+            stated = reference.message.property(KEY_ORIGINAL_ADDRESS)
+            # Artemis states a fully qualified name as it is.
+            address = stated.partition("::")[0] if isinstance(stated, str) else ""
+            if not core.routing.reaches(address):
                 return False
             original = reference.message.property(KEY_ORIGINAL_QUEUE)
             queue = core.queues.get(original) if isinstance(original, str) else None
-            name = queue.name if queue is not None and queue.definition.address == address else None
-            return self.server.messaging.settlement.move(reference, address, name)
+            # The queue may be that of a wildcard address: the other queues that messages of the address reach have had this one.
+            if queue is not None and queue.definition.address != address and queue not in core.routing.bound(address):
+                queue = None
+            return self.server.messaging.settlement.move(reference, address, None if queue is None else queue.name)
 
         return self.each(references, retry)
 

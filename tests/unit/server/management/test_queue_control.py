@@ -7,10 +7,11 @@ import json
 from mqbroker.messaging.turns.turn import SCANNED_MAX
 from mqclient.wire.bodies import encode_text
 from mqclient.wire.message import (
+    KEY_ORIGINAL_ADDRESS,
     KEY_ORIGINAL_QUEUE,
     KEY_SCHEDULED_DELIVERY,
 )
-from mqclient.wire.properties import INT, LONG, STRING
+from mqclient.wire.properties import INT, LONG, STRING, TypedValue
 from tests.unit.server.management.test_service import ManagementCase
 
 
@@ -39,6 +40,29 @@ class QueueControlTests(QueueControlCase):
         self.assertEqual((moved.message.decoded().body, moved.message.property(KEY_ORIGINAL_QUEUE)), (b"1", "q"))
         self.assertEqual(self.call("queue.other", "retryMessages"), 1)
         self.assertEqual((self.left(), self.world.queue("other").message_count), ([b"0", b"2", b"1"], 0))
+
+    def test_retry_gives_a_message_only_to_the_queue_of_a_wildcard_address_that_it_comes_from(self) -> None:
+        for name, address in (("all", "news.#"), ("own", "news.a")):
+            self.session.create_queue(name, address, routing_type=0)
+        self.session.publish(b"x", "news.a", routing_type=0)
+        self.assertEqual(self.call("queue.all", "moveMessages", "", "q"), 1)
+        self.assertEqual(self.call("queue.q", "retryMessages"), 1)
+        self.assertEqual([self.world.queue(name).message_count for name in ("all", "own", "q")], [1, 1, 0])
+
+    def test_retry_finds_the_queue_of_a_message_that_was_sent_to_a_fully_qualified_name(self) -> None:
+        for name in ("one", "two"):
+            self.session.create_queue(name, "orders", routing_type=0)
+        self.session.publish(b"x", "orders::one", routing_type=0)
+        self.assertEqual(self.call("queue.one", "moveMessages", "", "q"), 1)
+        self.assertEqual(self.call("queue.q", "retryMessages"), 1)
+        self.assertEqual([self.world.queue(name).message_count for name in ("one", "two", "q")], [1, 0, 0])
+
+    def test_retry_finds_the_queue_of_a_dead_letter_from_artemis_that_states_a_fully_qualified_name(self) -> None:
+        self.session.create_queue("one", "orders", routing_type=0)
+        origin: dict[str, TypedValue] = {KEY_ORIGINAL_ADDRESS: (STRING, "orders::one"), KEY_ORIGINAL_QUEUE: (STRING, "one")}
+        self.session.publish(b"x", properties=origin)
+        self.assertEqual(self.call("queue.q", "retryMessages"), 1)
+        self.assertEqual(self.world.queue("one").message_count, 1)
 
     def test_priority(self) -> None:
         ids = self.fill()
