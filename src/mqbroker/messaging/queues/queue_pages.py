@@ -215,6 +215,7 @@ class QueuePages:
         batch = store.begin()
         messages = sum(batch.acknowledge_unread(reader) for _, reader in self.sources)
         self._queue.paged -= messages
+        self._queue.messages_acknowledged += messages
         store.commit(batch)
         return messages
 

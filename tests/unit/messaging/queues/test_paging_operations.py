@@ -133,7 +133,7 @@ class OperationTests(TestCase):
         self.taken(broker, queue, "n = 80")
         self.assertEqual(broker.messaging.removal.purge(queue), 95)
         broker.settle()
-        self.assertEqual(queue.message_count, 5)
+        self.assertEqual((queue.message_count, queue.messages_added, queue.messages_acknowledged), (5, 100, 95))
         broker.send(b"new")
         broker.restart()
         queue = broker.core.queues["q"]
