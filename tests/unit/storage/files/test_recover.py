@@ -121,6 +121,28 @@ class SalvageTests(TestCase):
         self.assertEqual([loss.file for loss in saved.losses], [path])
         self.assertLess(len(ids(saved.recovered)), 21)
 
+    def test_the_oldest_segments_are_told_too(self) -> None:
+        self.rig.stop()
+        oldest = self.rig.files()[:2]
+        for name in oldest:
+            self.rig.disk.remove(f"{JOURNAL}/{name}")
+        with self.assertRaisesRegex(JournalDamagedError, "missing"):
+            read_folder(self.rig.disk, self.rig.settings)
+        (loss,) = salvage(self.rig.disk, self.rig.settings).losses
+        self.assertEqual((loss.file, loss.reason), (f"{JOURNAL}/{oldest[-1]}", "missing: the segments from 1 to 2"))
+
+    def test_segments_that_are_not_needed_any_more_are_no_loss(self) -> None:
+        rig = Rig()
+        rig.start()
+        queue = rig.queue()
+        messages = [rig.add(queue, body=bytes(500)) for _ in range(20)]
+        rig.acknowledge(queue, *messages[:10])
+        rig.settle()
+        self.assertNotIn("mqbroker-data-00000001.mqj", rig.files())
+        rig.stop()
+        saved = salvage(rig.disk, rig.settings)
+        self.assertEqual((saved.losses, ids(saved.recovered)), ([], [each.message_id for each in messages[10:]]))
+
     def test_a_segment_cut_off_is_told(self) -> None:
         self.rig.stop()
         path, frames = self.segment(1)

@@ -99,8 +99,7 @@ def journal_records(files: Files, directory: str, kind: int) -> Iterator[Journal
     before: SegmentFile | None = None
     for segment in segment_files(files, directory, kind):
         if before is not None and segment.sequence != before.sequence + 1:
-            missing = join(directory, segment_name(kind, segment.sequence - 1))
-            yield Loss(missing, 0, 0, (), f"missing: the segments from {before.sequence + 1} to {segment.sequence - 1}")
+            yield _missing(directory, kind, before.sequence + 1, segment.sequence - 1)
         yield from segment_records(files, segment)
         before = segment
 
@@ -131,9 +130,17 @@ def _readable(
         records.append(each)
         if isinstance(each.record, Trim):
             first = max(first, each.record.sequence)
-    first = max(first, *(header.first for header in _headers(files, directory, kind)), 1)
+    noted = [header.first for header in _headers(files, directory, kind)]
+    first = max(first, *noted, 1)
     losses[:] = [loss for loss in losses if not _before(loss, directory, kind, first)]
+    oldest = min((sequence for name in files.list(directory) if (sequence := segment_sequence(kind, name)) is not None), default=first)
+    if noted and oldest > first:
+        losses.append(_missing(directory, kind, first, oldest - 1))
     return [record for record in records if record.sequence >= first]
+
+
+def _missing(directory: str, kind: int, first: int, last: int) -> Loss:
+    return Loss(join(directory, segment_name(kind, last)), 0, 0, (), f"missing: the segments from {first} to {last}")
 
 
 def _before(loss: Loss, directory: str, kind: int, first: int) -> bool:
