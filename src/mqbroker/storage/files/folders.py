@@ -89,6 +89,6 @@ def journal_node_id(file_system: FileSystem, settings: StoreSettings) -> bytes |
             if segment_sequence(kind, name) is not None:
                 try:
                     return decode_segment_header(file_system.read(join(directory, name), 0, HEADER_SIZE)).node_id
-                except StorageFormatError:
+                except (OSError, StorageFormatError):
                     continue
     return None

@@ -21,6 +21,7 @@ from mqbroker.storage.files.pages.losses import PageFilesFound, ids_not_spoken_o
 from mqbroker.storage.files.restore import Entry, to_recovered
 from mqbroker.storage.settings import StoreSettings
 from mqclient.storageformat.errors import JournalDamagedError, Loss
+from mqclient.storageformat.files import read_beyond_errors
 from mqclient.storageformat.frames import claimed_content
 from mqclient.storageformat.images import find_images
 from mqclient.storageformat.page_messages import unfold_pages
@@ -206,7 +207,7 @@ def _name_paged(file_system: FileSystem, directory: str, saved: SalvagedState, g
     files, pages = PageFilesFound(file_system, directory), saved.state.pages
     for place, loss in enumerate(saved.losses):
         if loss.size and file_system.exists(loss.file):
-            content = claimed_content(memoryview(file_system.read(loss.file)), loss.offset)
+            content = claimed_content(memoryview(read_beyond_errors(file_system, loss.file)), loss.offset)
             ids = dict.fromkeys((*loss.message_ids, *ids_spoken_of(content, files, pages)))
             saved.losses[place] = replace(loss, message_ids=tuple(ids))
     named = {message_id for loss in saved.losses for message_id in loss.message_ids}

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 import random
-from unittest import TestCase
+from unittest import TestCase, mock
 
 from mqbroker.messaging.message.message import Message
 from mqbroker.messaging.ports import AddressRecord, RecoveredReference
 from mqbroker.storage.errors import JournalDamagedError
-from mqbroker.storage.files.recover import read_folder, read_settings, refill, salvage, salvage_state
+from mqbroker.storage.files.recover import Salvage, read_folder, read_settings, refill, salvage, salvage_state
 from mqclient.storageformat.frames import decode_segment_header, read_frames
 from mqclient.storageformat.records import BindingGoneRecord, decode_records
 from mqclient.wire.message import KEY_SCHEDULED_DELIVERY, CoreMessage
 from mqclient.wire.properties import LONG
+from tests.support.disk import SECTOR
 from tests.unit.messaging.paging_support import PagingBroker
 from tests.unit.storage.support import BINDINGS, JOURNAL, LARGE, Rig, ids
 
@@ -151,6 +153,48 @@ class SalvageTests(TestCase):
         self.rig.disk.open(path).write(0, data[: frames[2][1]])
         (loss,) = salvage(self.rig.disk, self.rig.settings).losses
         self.assertEqual((loss.file, loss.offset, loss.offset + loss.size), (path, frames[2][1], frames[-1][1]))
+
+    def salvage_without(self, bad: str, first: int, end: int) -> Salvage:
+        """Salvage on a disk that cannot read these bytes of a file, and so not the whole file."""
+        read = self.rig.disk.read
+
+        def fails(path: str, offset: int = 0, size: int = -1) -> bytes:
+            if path == bad and offset < end and (size < 0 or offset + size > first):
+                raise OSError(errno.EIO, "input/output error", path)
+            return read(path, offset, size)
+
+        with mock.patch.object(self.rig.disk, "read", fails):
+            return salvage(self.rig.disk, self.rig.settings)
+
+    def test_a_sector_that_cannot_be_read_costs_what_is_in_its_frames_and_that_is_listed(self) -> None:
+        self.rig.stop()
+        self.enterContext(mock.patch("mqclient.storageformat.files.UNREADABLE_PIECE", SECTOR))
+        for index in (0, 1, -2):
+            path, frames = self.segment(index)
+            for sector in (1, 3, 5):
+                first, end = sector * SECTOR, (sector + 1) * SECTOR
+                hit = [frame for frame in frames if frame[0] < end and frame[1] > first]
+                saved = self.salvage_without(path, first, end)
+                (loss,) = saved.losses
+                self.assertEqual((loss.file, loss.offset, loss.offset + loss.size), (path, hit[0][0], hit[-1][1]))
+                self.assertEqual(len(set(self.sent) - set(ids(saved.recovered))), len(hit))
+
+    def test_a_header_that_cannot_be_read_costs_no_other_file(self) -> None:
+        self.rig.stop()
+        self.enterContext(mock.patch("mqclient.storageformat.files.UNREADABLE_PIECE", SECTOR))
+        for index in range(4):
+            path, frames = self.segment(index)
+            saved = self.salvage_without(path, 0, SECTOR)
+            self.assertEqual({loss.file for loss in saved.losses}, {path})
+            self.assertGreaterEqual(len(ids(saved.recovered)), len(self.sent) - len(frames))
+
+    def test_a_file_of_which_nothing_can_be_read_costs_no_other(self) -> None:
+        self.rig.stop()
+        path, frames = self.segment(1)
+        saved = self.salvage_without(path, 0, 1 << 20)
+        self.assertEqual([loss.file for loss in saved.losses], [path])
+        self.assertIn("cannot be read", saved.losses[0].reason)
+        self.assertEqual(len(ids(saved.recovered)), len(self.sent) - len(frames))
 
     def test_a_file_that_is_no_segment_is_told(self) -> None:
         self.rig.stop()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+from unittest import mock
+
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.messaging.ports import Recovered
@@ -10,6 +13,7 @@ from mqbroker.storage.files.recover import read_folder, salvage, salvage_state
 from mqclient.storageformat.files import folder_name
 from mqclient.storageformat.frames import HEADER_SIZE, decode_segment_header, encode_frame, read_frames
 from mqclient.storageformat.page_messages import claimed_ids
+from tests.support.disk import SECTOR
 from tests.unit.messaging.paging_support import ALWAYS, PagingBroker, Taker
 from tests.unit.storage.support import JOURNAL, Rig
 
@@ -100,6 +104,24 @@ class SalvageTests(SynchronousTestCase):
                     self.assertEqual(refused.exception.message_ids, loss.message_ids)
                     self.disk.flip_bit(path, position)
         self.assertGreater(lossy, 50)
+
+    def test_a_sector_of_a_page_that_cannot_be_read_costs_what_is_in_its_frames(self) -> None:
+        self.make()
+        bad = max((f"{PAGING}/{folder_name('t')}/{name}" for name in self.broker.page_files()), key=lambda path: len(self.frames(path)))
+        read = self.disk.read
+
+        def fails(path: str, offset: int = 0, size: int = -1) -> bytes:
+            if path == bad and offset < 2 * SECTOR and (size < 0 or offset + size > SECTOR):
+                raise OSError(errno.EIO, "input/output error", path)
+            return read(path, offset, size)
+
+        hit = [frame for frame in self.frames(bad) if frame[0] < 2 * SECTOR and frame[1] > SECTOR]
+        self.assertLess(len(hit), len(self.frames(bad)))
+        with mock.patch.object(self.disk, "read", fails), mock.patch("mqclient.storageformat.files.UNREADABLE_PIECE", SECTOR):
+            saved = salvage(self.disk, self.settings)
+        (loss,) = saved.losses
+        self.assertEqual((loss.file, loss.offset, loss.offset + loss.size), (bad, hit[0][0], hit[-1][1]))
+        self.assertLessEqual(len(self.before - ids(saved.recovered)), len(hit))
 
     def test_any_bit_of_a_page(self) -> None:
         self.make()

@@ -34,6 +34,29 @@ class Files(Protocol):
     def exists(self, path: str) -> bool: ...
 
 
+UNREADABLE_PIECE = 4096
+"""Bytes of a damaged file that are given up where the disk cannot read one of them."""
+
+
+def read_beyond_errors(files: Files, path: str) -> bytes:
+    """All of a file, with zeros where the disk cannot read it.  Raises OSError when nothing of it can be read."""
+    try:
+        return files.read(path)
+    except OSError:
+        pieces: list[bytes] = []
+        failed = 0
+        size = files.size(path)
+        for at in range(0, size, UNREADABLE_PIECE):
+            try:
+                pieces.append(files.read(path, at, UNREADABLE_PIECE))
+            except OSError:
+                failed += 1
+                pieces.append(bytes(min(UNREADABLE_PIECE, size - at)))
+        if failed == len(pieces):
+            raise
+        return b"".join(pieces)
+
+
 def join(directory: str, name: str) -> str:
     """A path below a directory."""
     return f"{directory.rstrip('/')}/{name}"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from mqclient.errors import MalformedPacketError
 from mqclient.storageformat.errors import JournalDamagedError, Loss
-from mqclient.storageformat.files import Files, page_path
+from mqclient.storageformat.files import Files, page_path, read_beyond_errors
 from mqclient.storageformat.frames import (
     FRAME_HEADER_SIZE,
     HEADER_SIZE,
@@ -154,7 +154,7 @@ def _details(page: StoredPage, queue_id: int, index: int, record: MessageRecord)
 
 def _records(files: Files, path: str, number: int, page: StoredPage) -> Iterator[tuple[int, int, MessageRecord] | Loss]:
     try:
-        data = files.read(path)
+        data = read_beyond_errors(files, path)
         header = replace(decode_segment_header(data, lenient=True), sequence=number)
         read_page_header(files, path, number, 0)
     except JournalDamagedError as error:

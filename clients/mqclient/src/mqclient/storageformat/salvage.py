@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from mqclient.storageformat.errors import Loss
-from mqclient.storageformat.files import Files, join, segment_name, segment_sequence
+from mqclient.storageformat.files import Files, join, read_beyond_errors, segment_name, segment_sequence
 from mqclient.storageformat.frames import (
     FRAME_MAGIC,
     HEADER_SIZE,
@@ -159,7 +159,7 @@ def _headers(files: Files, directory: str, kind: int) -> Iterator[SegmentHeader]
     """The headers that can be read."""
     for name in files.list(directory):
         if segment_sequence(kind, name) is not None:
-            header, problem = _header(files.read(join(directory, name), 0, HEADER_SIZE))
+            header, problem = _read_header(files, join(directory, name))
             if header is not None and not problem:
                 yield header
 
@@ -168,7 +168,7 @@ def segment_records(files: Files, segment: SegmentFile) -> Iterator[JournalRecor
     """The records of one segment, and the places that cannot be read."""
     path, end = segment.path, segment.end
     try:
-        data = files.read(path)
+        data = read_beyond_errors(files, path)
     except OSError as error:
         yield Loss(path, 0, 0, (), f"cannot be read: {error}")
         return
@@ -212,6 +212,13 @@ def _header(data: bytes) -> tuple[SegmentHeader | None, str]:
             return None, str(error)
 
 
+def _read_header(files: Files, path: str) -> tuple[SegmentHeader | None, str]:
+    try:
+        return _header(files.read(path, 0, HEADER_SIZE))
+    except OSError as error:
+        return None, str(error)
+
+
 def _end_noted_in(files: Files, path: str) -> int | None:
-    header, problem = _header(files.read(path, 0, HEADER_SIZE))
+    header, problem = _read_header(files, path)
     return None if header is None or problem else header.previous_end

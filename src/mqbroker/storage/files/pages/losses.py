@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from mqbroker.storage.disk.filesystem import FileSystem, join
-from mqclient.storageformat.files import page_number
+from mqclient.storageformat.files import page_number, read_beyond_errors
 from mqclient.storageformat.frames import (
     HEADER_SIZE,
     StorageFormatError,
@@ -55,7 +55,7 @@ class PageFilesFound:
 
     def _messages(self, number: int, path: str) -> Iterator[tuple[int, int]]:
         try:
-            data = self._file_system.read(path)
+            data = read_beyond_errors(self._file_system, path)
             seed = replace(decode_segment_header(data, lenient=True), sequence=number).seed
         except (OSError, StorageFormatError):
             return
