@@ -37,7 +37,7 @@ COPY_CHUNK = 1024 * 1024
 class SalvagedState:
     """The state that the readable records add up to; ``losses`` are the places that cannot be read, ``node_id`` is raw.
 
-    Left out and not among ``losses``: large messages whose body is missing or cut off (message id to body id), and messages whose
+    Left out and not among ``losses``: large messages whose body cannot be read as a whole (message id to body id), and messages whose
     queues went with unreadable bindings (of several queues the others keep them), messages of prepared branches whose record is lost, and
     messages in pages that no readable record of the journal counts.
     """
@@ -107,7 +107,7 @@ def salvage(file_system: FileSystem, settings: StoreSettings) -> Salvage:
     losses = list(saved.losses)
     reader = _reader(file_system, settings)
     for message_id, body_id in saved.missing_bodies.items():
-        losses.append(Loss(reader.path(body_id), 0, 0, (message_id,), "the body of a large message is missing or cut off"))
+        losses.append(Loss(reader.path(body_id), 0, 0, (message_id,), "the body of a large message cannot be read as a whole"))
     if saved.without_queue:
         reason = "the queues of these messages are no longer known"
         losses.append(Loss(settings.bindings_directory, 0, 0, tuple(saved.without_queue), reason))
@@ -215,17 +215,32 @@ def _name_paged(file_system: FileSystem, directory: str, saved: SalvagedState, g
 
 
 def _drop_bodies_lost(file_system: FileSystem, settings: StoreSettings, saved: SalvagedState) -> None:
-    """Take out large messages whose body is missing or cut off."""
+    """Take out large messages whose body is missing, cut off, or cannot be read."""
     reader = _reader(file_system, settings)
     messages = saved.state.messages
+    whole: dict[tuple[int, int], bool] = {}
     for message_id, stored in list(messages.items()):
-        body_id = stored.record.body_id
-        if body_id is None or not stored.record.body_size:
+        record = stored.record
+        if record.body_id is None or not record.body_size:
             continue
-        path = reader.path(body_id)
-        if not file_system.exists(path) or file_system.size(path) < stored.record.body_size:
-            saved.missing_bodies[message_id] = body_id
+        body = record.body_id, record.body_size
+        if body not in whole:
+            whole[body] = _can_be_read(file_system, reader.path(record.body_id), record.body_size)
+        if not whole[body]:
+            saved.missing_bodies[message_id] = record.body_id
             del messages[message_id]
+
+
+def _can_be_read(file_system: FileSystem, path: str, size: int) -> bool:
+    """All of it: a disk may have lost some place of a file that is there and as long as ever."""
+    try:
+        if file_system.size(path) < size:
+            return False
+        for offset in range(0, size, COPY_CHUNK):
+            file_system.read(path, offset, min(COPY_CHUNK, size - offset))
+    except OSError:
+        return False
+    return True
 
 
 class _NoWriter:

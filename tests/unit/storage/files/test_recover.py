@@ -213,6 +213,13 @@ class SalvageTests(TestCase):
         self.assertEqual([(loss.file, loss.message_ids) for loss in saved.losses], [(f"{LARGE}/{name}", (self.large.message_id,))])
         self.assertEqual(ids(saved.recovered), self.sent[:-1])
 
+    def test_a_body_that_the_disk_cannot_read_costs_its_message(self) -> None:
+        self.rig.stop()
+        (name,) = self.rig.disk.list(LARGE)
+        saved = self.salvage_without(f"{LARGE}/{name}", 3 * SECTOR, 4 * SECTOR)
+        self.assertEqual([(loss.file, loss.message_ids) for loss in saved.losses], [(f"{LARGE}/{name}", (self.large.message_id,))])
+        self.assertEqual(ids(saved.recovered), self.sent[:-1])
+
     def test_messages_whose_queue_is_lost_are_listed(self) -> None:
         self.rig.stop()
         path = f"{BINDINGS}/{self.rig.files(BINDINGS)[0]}"
