@@ -89,13 +89,13 @@ def salvage_state(file_system: FileSystem, settings: StoreSettings) -> SalvagedS
     state, losses = found.state, found.losses
     saved = SalvagedState(state, losses, node_id=journal_node_id(file_system, settings))
     if settings.paging_directory is not None:
-        if any(loss.file.startswith(settings.journal_directory) for loss in losses):
+        if found.losses_of_messages:
             saved.without_page = _name_paged(file_system, settings.paging_directory, saved, found.gone)
         state.pages.drop_unrouted(lambda queue_id: True)
         losses += unfold_pages(file_system, settings.paging_directory, state)
     _drop_bodies_lost(file_system, settings, saved)
     without_queue = state.drop_unrouted()
-    if not all(loss.file.startswith(settings.journal_directory) for loss in losses):
+    if found.losses_of_bindings:
         saved.without_queue = without_queue
     saved.without_branch = state.drop_unprepared()
     return saved

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import random
+from dataclasses import replace
 from unittest import TestCase, mock
 
 from mqbroker.messaging.message.message import Message
@@ -231,6 +232,20 @@ class SalvageTests(TestCase):
         saved = salvage(self.rig.disk, self.rig.settings)
         self.assertEqual(ids(saved.recovered), [])
         self.assertEqual(saved.losses[-1].message_ids, tuple(self.sent))
+
+    def test_so_they_are_where_the_bindings_lie_in_the_folder_of_the_journal(self) -> None:
+        rig = Rig()
+        rig.settings = replace(rig.settings, bindings_directory=f"{JOURNAL}/bindings")
+        rig.start()
+        sent = [rig.add(rig.queue()).message_id for _ in range(3)]
+        rig.stop()
+        path = f"{JOURNAL}/bindings/{rig.files(f'{JOURNAL}/bindings')[0]}"
+        data = rig.disk.read(path)
+        for frame in read_frames(memoryview(data), decode_segment_header(data).seed):
+            rig.disk.flip_bit(path, frame.offset + 8)
+        saved = salvage(rig.disk, rig.settings)
+        self.assertEqual(ids(saved.recovered), [])
+        self.assertEqual(saved.losses[-1].message_ids, tuple(sent))
 
     def test_what_was_saved_fills_a_new_folder(self) -> None:
         self.rig.stop()

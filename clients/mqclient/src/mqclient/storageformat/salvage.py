@@ -43,31 +43,39 @@ class JournalRecord:
 class SalvagedJournals:
     """The state from the readable records of both journals, before messages that have lost their queue or their branch are dropped.
 
-    ``losses`` are the places that cannot be read, ``gone`` the pages that are recorded as gone.
+    ``losses`` are the places that cannot be read, first those of messages, then those of bindings; ``gone`` are the pages that are
+    recorded as gone.
     """
 
     state: State
-    losses: list[Loss]
+    losses_of_messages: list[Loss]
+    losses_of_bindings: list[Loss]
     gone: set[int] = field(default_factory=set)
+
+    @property
+    def losses(self) -> list[Loss]:
+        return [*self.losses_of_messages, *self.losses_of_bindings]
 
 
 def salvage_journals(files: Files, journal_directory: str, bindings_directory: str, buffers: bool = True) -> SalvagedJournals:
     """Save all readable records of both journals.  Without ``buffers`` the messages are recorded without their content."""
     state = State()
     losses: list[Loss] = []
+    losses_of_bindings: list[Loss] = []
     messages = _readable(files, journal_directory, KIND_MESSAGES, losses, buffers=buffers)
     highest = _highest_mark(files, journal_directory, KIND_MESSAGES, messages) if messages and not losses else None
-    bindings = _readable(files, bindings_directory, KIND_BINDINGS, losses, highest)
+    bindings = _readable(files, bindings_directory, KIND_BINDINGS, losses_of_bindings, highest)
     found = _highest_mark(files, bindings_directory, KIND_BINDINGS, bindings)
-    if found < (highest or 0) and all(loss.file.startswith(journal_directory) for loss in losses):
-        losses.append(Loss(bindings_directory, 0, 0, (), MARK_MISSING))
+    if found < (highest or 0) and not losses_of_bindings:
+        losses_of_bindings.append(Loss(bindings_directory, 0, 0, (), MARK_MISSING))
     for each in bindings + messages:
         try:
             state.apply(each.sequence, each.record)
         except StorageFormatError as error:
-            losses.append(Loss(each.file, each.offset, 0, (), str(error)))
+            losses_of_bindings.append(Loss(each.file, each.offset, 0, (), str(error)))
     _drop_replaced(state)
-    return SalvagedJournals(state, losses, {each.record.page for each in messages if isinstance(each.record, PageGoneRecord)})
+    gone = {each.record.page for each in messages if isinstance(each.record, PageGoneRecord)}
+    return SalvagedJournals(state, losses, losses_of_bindings, gone)
 
 
 @dataclass(frozen=True, slots=True)
