@@ -135,6 +135,24 @@ class FailureTests(TestCase):
         self.check_ended()
         self.assertIn(self.acknowledged.message_id, ids(rig.crash()))
 
+    def test_a_failed_sync_before_a_removal_is_final_too(self) -> None:
+        """Without datasync nothing else was synced by then; a later sync would succeed and leave a hole."""
+        for seed in range(10):
+            rig = Rig(seed, journal_datasync=False, journal_file_size=2048, journal_compact_min_files=0)
+            rig.start()
+            queue = rig.queue()
+            messages = [rig.add(queue, body=bytes(600)) for _ in range(6)]
+            rig.settle()
+            rig.disk.fail("sync", OSError(errno.EIO, "broken"))
+            rig.acknowledge(queue, *messages[:3])
+            rig.settle()
+            self.assertEqual(rig.disk.failures, 1)
+            self.assertIn("broken", rig.failures[0])
+            rig.store.abort()
+            rig.settle()
+            rig.start()
+            rig.crash()
+
     def test_what_a_failed_sync_left_in_memory_is_stored_by_the_next_start(self) -> None:
         """The process ends, its machine does not: the system takes those pages for written, and a later crash forgets them."""
         for seed in range(10):

@@ -52,10 +52,13 @@ class Maintenance:
                 self._tickets.when_synced(group.ticket, self._remove, log, gone)
 
     def _remove(self, log: SegmentLog, gone: list[Segment]) -> None:
-        self._writer.submit(log.remove_steps(gone), partial(self._removed, log.directory))
+        self._writer.submit(log.remove_steps(gone), partial(self._removed, log))
 
-    def _removed(self, directory: str, error: Exception | None) -> None:
-        if error is not None:
+    def _removed(self, log: SegmentLog, error: Exception | None) -> None:
+        if log.sync_error is not None:
+            # The next sync would succeed without what this one has left off the disk, and that place would count as durable.
+            self._journal.fail(log.sync_error)
+        elif error is not None:
             self._log.warn(
-                "cannot remove a journal file that is no longer needed, in {directory}: {error}", directory=directory, error=error
+                "cannot remove a journal file that is no longer needed, in {directory}: {error}", directory=log.directory, error=error
             )

@@ -153,6 +153,8 @@ class SegmentLog:
         """Files for the next segments; belongs to the disk writer."""
         self.first = 1
         """The oldest sequence that is needed, as far as the journal was told."""
+        self.sync_error: OSError | None = None
+        """The failure of a sync before a removal: nobody knows what the files hold now."""
 
     @property
     def current(self) -> Segment:
@@ -263,8 +265,12 @@ class SegmentLog:
         return f"{segment.path}.{token}{TEMPORARY}" if token else segment.path + TEMPORARY
 
     def _make_durable(self) -> None:
-        for segment in self.segments:
-            segment.make_durable()
+        try:
+            for segment in self.segments:
+                segment.make_durable()
+        except OSError as error:
+            self.sync_error = error
+            raise
 
     def _let_go(self, segment: Segment) -> None:
         # A former holder may have a file open that it has published, and write to it.
