@@ -213,7 +213,18 @@ class KeptTests(SynchronousTestCase):
         self.session.send(wire.PacketsConfirmed(20))
         self.assertEqual(self.reattach("late"), wire.ReattachSessionResponse(-1, False))
         self.assertEqual((self.world.queue("q").consumer_count, self.world.queue("q").references.count), (0, 20))
-        self.assertEqual(sorted(self.world.server.sessions.by_name), ["00000002-10", "plain", "small"])
+        self.assertEqual(sorted(self.world.server.sessions.by_name), ["00000002-10", "small"], "none that the client cannot go on with")
+
+    def test_one_that_comes_to_be_beyond_it_while_it_is_asked_for_is_gone(self) -> None:
+        self.world.store.held = True
+        self.session.publish(b"not stored yet", "other")
+        peer = self.world.peer()
+        peer.version = 136
+        peer.send(wire.ReattachSession("late", -1), SESSION_CHANNEL)
+        self.send(20)
+        self.world.store.sync()
+        self.assertEqual(of_kind(peer.take(SESSION_CHANNEL), wire.ReattachSessionResponse), [wire.ReattachSessionResponse(-1, False)])
+        self.assertEqual((self.world.queue("q").consumer_count, self.world.queue("q").references.count), (0, 20))
 
     def test_with_its_socket_the_session_is_gone_and_others_are_not(self) -> None:
         self.send(20)

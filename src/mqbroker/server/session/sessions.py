@@ -130,15 +130,23 @@ class Sessions:
             connection.send(ReattachSessionResponse(-1, False), SESSION_CHANNEL)
             return
         if not session.reattachable:
-            # The client has left it, and makes a new one, which goes on with the temporary queues and gets again what this one holds.
-            connection.adopt_resources(session.connection)
-            session.refuse_reattachment()
-            connection.send(ReattachSessionResponse(-1, False), SESSION_CHANNEL)
+            self._refuse(session, connection)
             return
         # Packets of the old connection count as received once their work is durable; the answer waits for that.  The old connection is not
         # read meanwhile: a message stored after the answer would be sent again by the client.
         go_back = session.connection.pause_frames()
         session.context.run(0, self._transfer, session, connection, request, connection.pause_frames(), go_back)
+
+    def _refuse(self, session: ServerSession, connection: ServerConnection) -> None:
+        """The client has left its former connection, and makes new sessions, which go on with its temporary queues and get again what the
+        old ones hold.
+
+        All the old ones end together.  One that stayed until the client asks for it would be sent what another held, for nobody: with some
+        more sessions such a message counts as tried too often.
+        """
+        connection.adopt_resources(session.connection)
+        session.connection.left()
+        connection.send(ReattachSessionResponse(-1, False), SESSION_CHANNEL)
 
     def _transfer(
         self,
@@ -152,8 +160,10 @@ class Sessions:
         if connection.closed:
             go_back()
             return
-        if session.closed or session.channel in connection.sessions or not session.reattachable:
+        if session.closed or session.channel in connection.sessions:
             connection.send(ReattachSessionResponse(-1, False), SESSION_CHANNEL)
+        elif not session.reattachable:  # more than is kept has come meanwhile
+            self._refuse(session, connection)
         else:
             connection.declare_version(session.version)
             last = session.transfer(connection, request.last_confirmed_command_id)

@@ -11,7 +11,8 @@ from mqbroker.config.model.configuration import Configuration
 from mqbroker.server.security.login import GuestLoginModule, LoginStep
 from mqclient.wire import packets as wire
 from mqclient.wire.frames import SESSION_CHANNEL
-from tests.support.broker import World
+from mqclient.wire.message import decode_message
+from tests.support.broker import Session, World
 
 
 class AddressTests(SynchronousTestCase):
@@ -74,6 +75,44 @@ class CreationTests(CreationCase):
     def test_a_name_in_use_on_this_connection_is_refused(self) -> None:
         self.peer.open(name="n")
         self.assertEqual(self.refused(name="n"), 112)
+
+
+class LeftConnectionTests(SynchronousTestCase):
+    """A client without a confirmation window comes back before the broker has noticed the end of its connection."""
+
+    def setUp(self) -> None:
+        self.world = World()
+        self.other = self.world.session()
+        self.other.create_queue("q")
+        self.peer = self.world.peer()
+
+    def come_back(self, count: int) -> list[Session]:
+        """The client asks for each of its sessions, and makes a new one with a consumer in its place, as the clients do."""
+        peer = self.world.peer()
+        peer.version = 136
+        found = []
+        for number in range(count):
+            peer.send(wire.ReattachSession(f"old {number}", -1), SESSION_CHANNEL)
+            self.assertEqual(peer.take(SESSION_CHANNEL), [wire.ReattachSessionResponse(-1, False)])
+            found.append(peer.open(name=f"new {number}"))
+            found[-1].consume()
+        return found
+
+    def test_what_one_session_held_does_not_go_to_the_next_that_ends(self) -> None:
+        for number in range(12):
+            self.peer.open(name=f"old {number}").consume()
+        self.other.publish(b"held")
+        received = [packet for session in self.come_back(12) for packet in session.received()]
+        self.assertEqual([(decode_message(packet.message).body, packet.delivery_count) for packet in received], [(b"held", 2)])
+
+    def test_sessions_that_the_client_has_closed_meanwhile_end_too(self) -> None:
+        for number in range(2):
+            self.peer.open(name=f"old {number}").consume()
+        self.other.publish(b"one")
+        self.other.publish(b"two")
+        (session,) = self.come_back(1)
+        self.assertEqual(sorted(session.bodies()), [b"one", b"two"])
+        self.assertTrue(self.peer.transport.aborted)
 
 
 class SettingsLookupTests(SynchronousTestCase):
