@@ -201,6 +201,10 @@ class ServerSession(SessionState):
         assert self.window is not None
         old = self.connection
         old.sessions.pop(self.channel, None)
+        if self.undecided is not None:
+            # The client sends the request again: that has not waited, and asks anew.
+            self.undecided.withdraw()
+            self.undecided = None
         self.connection = connection
         connection.sessions[self.channel] = self
         self.sends.runs.forget()
@@ -210,8 +214,7 @@ class ServerSession(SessionState):
         self.window.confirmed(last_confirmed)
         for data in self.window.unconfirmed():
             connection.send_frame(data)
-        if not old.sessions:
-            old.superseded()
+        old.left()
         return self.window.last_confirmed_command_id
 
     # --- the end

@@ -434,7 +434,9 @@ class ServerConnection:
         self._end_handshake()
         if any(session.reattachable for session in self.sessions.values()):
             self.pause_output()
-            self._end_unkept()
+            for session in list(self.sessions.values()):
+                if not session.reattachable:
+                    session.refuse_reattachment()
             return
         self._end(
             f"AMQ222061: Client connection failed, clearing up resources for sessions of {self.remote}: {reason}" if self.sessions else ""
@@ -491,16 +493,13 @@ class ServerConnection:
             self._transport.abortConnection()
 
     def left(self) -> None:
-        """The client has reconnected, and asks for its sessions: all that cannot be reattached end, in one turn."""
-        if any(session.reattachable for session in self.sessions.values()):
-            self._end_unkept()
-        else:
+        """The client has reconnected, and asks for its sessions: all that cannot be reattached end, in one turn, and the others wait."""
+        if not any(session.reattachable for session in self.sessions.values()):
             self.superseded()
-
-    def _end_unkept(self) -> None:
-        for session in list(self.sessions.values()):
-            if not session.reattachable:
-                session.refuse_reattachment()
+            return
+        if not self.transport_lost:
+            self._transport.abortConnection()
+        self._lost("")
 
     def adopt_resources(self, other: ServerConnection) -> None:
         """Take over the temporary queues and client id of ``other``, the former connection of this client."""

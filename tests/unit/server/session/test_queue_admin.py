@@ -44,6 +44,36 @@ class PutOffTests(SynchronousTestCase):
         self.assertEqual(world.queue("q").message_count, 1)
         self.assertEqual(registrar.withdrawn, [question])
 
+    def come_back(self, request: wire.Packet, *others: str) -> tuple[World, Peer]:
+        """A client comes back while its request waits, and sends it again; then the decision is made."""
+        registrar = SlowRegistrar()
+        world = World(registrar=registrar)
+        peer, again = world.peer(), world.peer()
+        session = peer.open(name="n", window_size=1000)
+        for name in others:
+            peer.open(name=name, window_size=1000)
+        registrar.slow = True
+        session.send(request)
+        again.version = 136
+        again.send(wire.ReattachSession("n", -1), SESSION_CHANNEL)
+        again.send(request, session.channel)
+        registrar.decide()
+        self.assertEqual(again.take(SESSION_CHANNEL), [wire.ReattachSessionResponse(-1, True)])
+        self.assertEqual(again.take(session.channel), [wire.NullResponse(-1)])
+        return world, peer
+
+    def test_a_request_that_has_come_again_waits_anew(self) -> None:
+        self.come_back(wire.UniqueAddMetadata("jms-client-id", "me", True))
+        world, _ = self.come_back(wire.CreateQueueV2("q", "q"))
+        self.assertIn("q", world.messaging.core.queues)
+
+    def test_the_connection_that_it_came_from_does_not_stay(self) -> None:
+        """Its client has closed the other session meanwhile."""
+        world, peer = self.come_back(wire.CreateQueueV2("q", "q"), "closed")
+        self.assertTrue(peer.transport.aborted)
+        world.clock.advance(70)
+        self.assertNotIn("closed", world.server.sessions.by_name)
+
     def test_so_does_a_request_of_management(self) -> None:
         registrar = SlowRegistrar()
         world = World(registrar=registrar)

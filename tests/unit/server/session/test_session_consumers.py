@@ -102,6 +102,8 @@ class SubscriptionTests(SynchronousTestCase):
         for request in (wire.CreateConsumer(0, "s", requires_response=False), wire.FlowToken(0, -1), wire.SessionStart()):
             peer.send(request, session.channel)
         heard()
+        self.assertEqual(self.world.queue("s").consumer_count, 0, "the request that has come again has not waited yet")
+        self.registrar.go_on()
         self.assertEqual(self.world.queue("s").consumer_count, 1)
         self.assertEqual(len([each for each in peer.take(session.channel) if isinstance(each, wire.SessionReceive)]), 1)
 
