@@ -22,6 +22,7 @@ from mqclient.wire.packets import (
     ProducerCredits,
     ProducerFailCredits,
     ProducerRequestCredits,
+    QueueQuery,
     SessionSend,
 )
 from tests.support.network import ScriptedBroker, World, pending
@@ -112,6 +113,24 @@ class SendTests(SynchronousTestCase):
         handler = Handler()
         producer = self.world.finish(self.session.create_producer("a"))
         self.world.finish(producer.send(self.message(0), acknowledgement_handler=handler))
+        self.broker.deliver(CHANNEL, PacketsConfirmed(len(self.broker.names(CHANNEL)) - 1))
+        self.assertEqual(handler.told, [(0, None)])
+
+    def test_so_it_is_for_a_send_that_waited_behind_a_call(self) -> None:
+        self.broker = ScriptedBroker(129)
+        self.world = World(self.broker, confirmation_window_size=10_000)
+        self.session = self.world.session()
+        self.broker.silent |= {QueueQuery, SessionSend}
+        handler = Handler()
+        producer = self.world.finish(self.session.create_producer("a"))
+        calls = [self.session.queue_query("q") for _ in range(2)]
+        send = producer.send(self.message(0), acknowledgement_handler=handler)
+        self.world.network.stir()
+        self.assertEqual(self.broker.got(SessionSend), [])
+        for call in calls:
+            self.broker.deliver(CHANNEL, self.broker._info("q"))
+            self.world.finish(call)
+        self.world.finish(send)
         self.broker.deliver(CHANNEL, PacketsConfirmed(len(self.broker.names(CHANNEL)) - 1))
         self.assertEqual(handler.told, [(0, None)])
 

@@ -69,7 +69,8 @@ class Channel:
         self._timed_out = timed_out
         self._transmit: Callable[[bytes], None] | None = None
         self._current: Call | None = None
-        self._queue: deque[Call | Packet] = deque()
+        self._queue: deque[Call | tuple[Packet, int]] = deque()
+        """Calls, and packets with their tags, that wait for their turn."""
         self._waiters = Waiters(runtime)
         self._paused = False
         self._held: list[bytes] = []
@@ -81,7 +82,7 @@ class Channel:
         if self.error is not None:
             return
         if self.locked or self._queue:
-            self._queue.append(packet)
+            self._queue.append((packet, tag))
         else:
             self.write_raw(self.protocol.frame(packet, tag=tag))
 
@@ -90,7 +91,7 @@ class Channel:
         if self.error is not None:
             return
         if self.locked:
-            self._queue.append(packet)
+            self._queue.append((packet, 0))
         else:
             self.write_raw(self.protocol.frame(packet))
 
@@ -280,7 +281,8 @@ class Channel:
                     self._begin(item)
             else:
                 self._queue.popleft()
-                self.write_raw(self.protocol.frame(item))
+                packet, tag = item
+                self.write_raw(self.protocol.frame(packet, tag=tag))
         if not (self.locked or self._paused) and len(self._queue) < _QUEUE_MAX:
             self._waiters.wake()
 
