@@ -46,7 +46,8 @@ class SessionControl:
         self._claim_metadata = claim_metadata
         self._end_former_link = end_former_link
         self._close_session = close
-        self._names: list[Reservation] | None = None
+        self._names: dict[str, Reservation] | None = None
+        """The reserved values by the key of the metadata; None before the first."""
 
     def _start(self, packet: wire.SessionStart) -> None:
         self._session.started = True
@@ -109,33 +110,45 @@ class SessionControl:
 
     def _add_unique_metadata(self, packet: wire.UniqueAddMetadata) -> None:
         session = self._session
+        self._check(packet.key, packet.data)
+        if packet.key not in session.metadata and len(session.metadata) >= METADATA_MAX:
+            raise IllegalStateError(f"the session has {METADATA_MAX} metadata entries already: no other can be unique")
         reservation = Reservation(packet.key, packet.data, session.name)
-        if not self._claim_metadata(session, packet.key, packet.data) or not session.server.messaging.registrar.reserve(reservation):
+        registrar = session.server.messaging.registrar
+        if not self._claim_metadata(session, packet.key, packet.data) or not registrar.reserve(reservation):
             raise DuplicateMetadataError(f"AMQ229035: Metadata {packet.key}={packet.data} had been set already")
-        self._names = [*(self._names or ()), reservation]
+        if self._names is None:
+            self._names = {}
+        former = self._names.get(packet.key)
+        if former is not None and former != reservation:
+            registrar.release(former)
+        self._names[packet.key] = reservation
         self._put(packet.key, packet.data)
         session.reply_null()
 
     def _add(self, key: str, data: str) -> None:
         """Without asking whether another session has it: a client that has reconnected brings its client id along."""
         session = self._session
+        self._check(key, data)
         self._put(key, data)
         if key == CLIENT_ID_KEY and self._names is None:
             reservation = Reservation(key, data, session.name)
-            self._names = [reservation]
+            self._names = {key: reservation}
             session.server.messaging.registrar.hold(reservation)
         elif key == wire.HOME_LINK_KEY and of_home_link(session):
             self._end_former_link(session)
 
     def release_names(self) -> None:
         """At the end of the session: free its client id."""
-        for reservation in self._names or ():
+        for reservation in (self._names or {}).values():
             self._session.server.messaging.registrar.release(reservation)
+
+    def _check(self, key: str, data: str) -> None:
+        check_length(key)
+        self._session.server.connection_limits.check_metadata(self._session.connection, len(data))
 
     def _put(self, key: str, data: str) -> None:
         session = self._session
-        check_length(key)
-        session.server.connection_limits.check_metadata(session.connection, len(data))
         if len(session.metadata) < METADATA_MAX or key in session.metadata:
             session.metadata[key] = data
         if key == CLIENT_ID_KEY:

@@ -6,6 +6,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from mqclient.wire import packets as wire
 from tests.support.broker import World
+from tests.support.registrar import SlowRegistrar
 
 
 class MetadataTests(SynchronousTestCase):
@@ -35,3 +36,17 @@ class MetadataTests(SynchronousTestCase):
         for number in range(500):
             session.send(wire.AddMetadataV2(f"k{number}", "v", False))
         self.assertLessEqual(len(session.server_session.metadata), 100)
+
+    def test_nor_can_it_hoard_what_others_may_not_have(self) -> None:
+        registrar = SlowRegistrar()
+        session = World(registrar=registrar).session()
+        for number in range(200):
+            session.call(wire.UniqueAddMetadata("k", str(number), True))
+        self.assertEqual(list(registrar.owners), [("k", "199")])
+        for number in range(200):
+            session.call(wire.UniqueAddMetadata(f"k{number}", "v", True))
+        self.assertEqual(len(registrar.owners), 100)
+        self.assertEqual(session.error(wire.UniqueAddMetadata("another", "v", True)), 104)
+        session.ok(wire.UniqueAddMetadata("k", "199", True))
+        session.peer.lose()
+        self.assertEqual(registrar.owners, {})
