@@ -303,11 +303,11 @@ class QueueMove:
     # --- the end
 
     def _check_end(self) -> None:
-        if self._runs or self._settled or self._aside is not None or self._timer is not None or self._failure is not None:
+        if self._runs or self._settled or self._timer is not None or self._failure is not None:
             return
         queue = self.queue
         if not self._full:
-            if self._stalled or queue.references.count or queue.scheduled.count:
+            if self._aside is not None or self._stalled or queue.references.count or queue.scheduled.count:
                 return
             if queue.pages is not None and queue.pages.when_there(self._pump):
                 return

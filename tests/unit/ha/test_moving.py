@@ -93,6 +93,28 @@ class MovingTests(SynchronousTestCase):
         self.assertTrue(arrived and waiting)
         self.assertEqual(arrived + waiting, [bytes([number]) * 1000 for number in range(20)])
 
+    def test_a_target_that_is_full_while_the_next_message_waits_for_room(self) -> None:
+        """The message is to another address, and the run before it is refused."""
+        pair = Leaving(max_size_bytes=5_000, address_full_policy="FAIL")
+        pair.sender.create_queue("w", "w.#", routing_type=0)
+        pair.receiver.create_queue("w", "w.#", routing_type=0)
+        bodies = [bytes([number]) * 1000 for number in range(20)]
+        for body in bodies:
+            pair.publish(body, address="w.a", routing_type=0)
+        pair.publish(b"aside", address="w.b", routing_type=0)
+        pair.find()
+        begin = moving.QueueMove.run
+
+        def begin_without_room(move: moving.QueueMove) -> object:
+            pair.link.handler.link_paused()
+            pair.clock.call_later(1.0, pair.link.handler.link_resumed)
+            return begin(move)
+
+        self.patch(moving.QueueMove, "run", begin_without_room)
+        pair.run()
+        moved, kept = ([each.message.decoded().body for each in world.queue("w").references] for world in (pair.b, pair.a))
+        self.assertEqual((moved + kept, kept[-1]), ([*bodies, b"aside"], b"aside"))
+
     def test_a_target_that_gives_no_credits_for_one_address_gets_the_others(self) -> None:
         pair = Leaving(max_size_bytes=50_000, address_full_policy="FAIL")
         pair.sender.create_queue("z")
