@@ -301,8 +301,16 @@ class RoutingTable:
             if len(self._routes) >= ROUTES_CACHED_MAX:
                 self._routes.clear()
             bindings = [each for each in self._bindings(address) if _reachable(each, routing_type, queue_name)]
-            route = self._routes[key] = Route(bindings, lambda name: self._position(address, name), self.balancing(address), routing_type)
+            balancing = self._balancing_of(address, bindings)
+            route = self._routes[key] = Route(bindings, lambda name: self._position(address, name), balancing, routing_type)
         return route
+
+    def _balancing_of(self, address: str, bindings: Sequence[Binding]) -> LoadBalancing:
+        """As :meth:`balancing`, and where all remote queues of ``bindings`` are on wildcard addresses that of the one added last."""
+        found = self._balancing.get(address)
+        if found is None:
+            found = next((each.load_balancing for each in reversed(bindings) if isinstance(each, RemoteBinding)), LoadBalancing.OFF)
+        return found
 
     def select(self, route: Route, message: Message, may_wait: bool = False) -> Sequence[Binding]:
         """The bindings of ``route`` that get ``message``.  Raises Undecided if the sender ``may_wait`` for the decision about the message's

@@ -97,6 +97,25 @@ class ChoiceTests(TwoNodes):
             self.send(b"1")
             self.assertEqual(texts(near), [b"1"])
 
+    def test_a_queue_on_a_wildcard_address_gets_messages_of_the_addresses_that_match(self) -> None:
+        """Also those that do not say that they are multicast, and as its load balancing wants it."""
+        for kind in (ANYCAST, MULTICAST):
+            for balancing, count in ((ON_DEMAND, 2), (STRICT, 2), (OFF, 0)):
+                self.setUp()
+                far = self.b.queue("all", "a.#", kind)
+                self.a.learn(self.b, far, balancing, 1)
+                self.send(b"1", address="a.b", routing_type=None)
+                self.send(b"2", address="a.c", routing_type=ANYCAST if kind == ANYCAST else None)
+                self.link.pump()
+                self.assertEqual(far.message_count, count, (kind, balancing))
+
+    def test_queues_on_the_same_wildcard_address_take_turns(self) -> None:
+        here, far = self.a.queue("all", "a.#", ANYCAST), self.b.queue("all", "a.#", ANYCAST)
+        self.a.learn(self.b, far, STRICT)
+        self.send(b"1", b"2", b"3", b"4", address="a.b")
+        self.link.pump()
+        self.assertEqual((here.message_count, far.message_count), (2, 2))
+
     def test_off_reaches_remote_subscriptions_of_multicast_messages(self) -> None:
         self.learned(OFF, name="sub", kind=MULTICAST)
         self.send(b"1", routing_type=MULTICAST)
