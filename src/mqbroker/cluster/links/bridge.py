@@ -149,7 +149,9 @@ class Bridge:
     # --- requests
 
     def start(self) -> None:
-        """Begin to connect; nothing happens while the bridge runs."""
+        """Begin to connect; nothing happens while the bridge runs.  A bridge that has given up has all its attempts again."""
+        if self.state == states.failed.name:
+            self._failures = 0
         self._machine.start()
 
     def stop(self) -> Deferred[None]:

@@ -62,6 +62,16 @@ class ConnectTests(SynchronousTestCase):
         pair.start()
         self.assertEqual(pair.bridge.state, "started")
 
+    def test_a_bridge_that_gave_up_has_all_its_attempts_again(self) -> None:
+        pair = Pair(settings(initial_connect_attempts=2, retry_interval_multiplier=2.0, max_retry_interval=60_000))
+        pair.runtime.targets.clear()
+        pair.start()
+        pair.advance(10)
+        self.assertEqual((pair.bridge.state, len(pair.runtime.tried)), ("failed", 3))
+        pair.start()
+        pair.advance(10)
+        self.assertEqual((pair.bridge.state, len(pair.runtime.tried)), ("failed", 6))
+
     def test_a_target_that_is_still_starting_is_not_counted(self) -> None:
         pair = Pair(settings(initial_connect_attempts=0))
         pair.events.refuse = SessionCreationRejectedError("starting")
