@@ -165,9 +165,12 @@ class Flow:
         if known is not None:
             same = (known.remote_id, known.address, known.routing_name, known.distance)
             if same == (remote_id, address, routing_name, distance + 1):
+                other_filter = known.filter != filter
                 known.filter = filter
                 known.connected = True
                 self._ways.changed(known)
+                if other_filter:
+                    self._tell_filter(known)
                 return
             self._remove(known)
         if len(self.bindings) >= BINDINGS_MAX:
@@ -198,6 +201,9 @@ class Flow:
             return
         binding.filter = parse_filter(_optional_text(properties, "_AMQ_FilterString"))
         self._ways.changed(binding)
+        self._tell_filter(binding)
+
+    def _tell_filter(self, binding: RemoteBinding) -> None:
         if self._ways.uses(binding):
             headers: dict[str, TypedValue] = {
                 "_AMQ_ClusterName": (STRING, binding.cluster_name),

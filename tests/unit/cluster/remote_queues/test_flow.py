@@ -220,6 +220,18 @@ class LinkTests(TestCase):
         self.assertTrue(self.network.bound["q" + PEER].connected)
         self.assertNotIn("r" + PEER, self.network.bound)
 
+    def test_a_filter_that_changed_meanwhile_is_told_to_members_further_away(self) -> None:
+        """They hear of no other binding, since it is the same one."""
+        self.flow.disconnected()
+        connect(self.flow)
+        self.network.sent.clear()
+        self.flow.handle(binding(filter_string="a = 1"))
+        self.flow.handle(binding(queue="r"))
+        self.assertEqual(
+            [(kind, headers["_AMQ_ClusterName"][1], headers["_AMQ_FilterString"][1]) for kind, headers in self.network.sent],
+            [("BINDING_UPDATED", "q" + PEER, "a = 1")],
+        )
+
     def test_late_messages_of_the_old_link_do_not_count(self) -> None:
         self.flow.disconnected()
         self.flow.handle(consumer("CREATED"))
