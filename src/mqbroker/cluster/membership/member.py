@@ -223,12 +223,16 @@ class Member:
             self.last_error_ms = self._unreached_ms = self._owner.clock.wall_ms()
 
     def _check_identity(self, factory: SessionFactory) -> None:
-        """The place of a member may be taken by another broker, whose queues have other ids."""
+        """The place of a member may be taken by another broker, whose queues have other ids.
+
+        Others may still announce the member there, as long as they have not noticed that their links to it are dead.
+        """
         found = factory.node_id
         if found is None or found == self.node_id:
             return
-        known = self._owner.topology.get(self.node_id)
-        if known is None or not any(same_connector(factory.connector, each) for each in known.connectors):
+        known, there = self._owner.topology.get(self.node_id), factory.nodes_there
+        here_by_others = known is not None and any(same_connector(factory.connector, each) for each in known.connectors)
+        if not here_by_others or (there and self.node_id not in there):
             raise NotConnectedError(f"there is now another broker in the place of {self.node_id}: {found}")
 
     def _run(self, function: Callable[..., object], *args: object) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from unittest.mock import Mock
 
+from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.cluster.membership.member import CONTRADICTION_SECONDS, UNREACHABLE_MS, Member
@@ -43,6 +44,37 @@ class PlaceTests(SynchronousTestCase):
         self.known = None
         self.lose()
         self.assertEqual(list(self.member.connectors()), [connector(1), connector(2)])
+
+
+class IdentityTests(SynchronousTestCase):
+    """A link to the place of the member "b"."""
+
+    def setUp(self) -> None:
+        self.owner = Mock()
+        self.owner.topology.get = lambda node_id: TopologyMember("b", 2, connector(1))
+        self.load = Mock()
+        self.member = Member(self.owner, TopologyMember("b", 1, connector(1)), self.load)
+
+    def connected(self, node_id: str, there: list[str]) -> Deferred[None]:
+        async def asked(factory: object) -> None:
+            """The member is asked for its queues."""
+
+        self.load.connected = asked
+        factory = Mock(node_id=node_id, nodes_there=there, connector=connector(1))
+        return Deferred.fromCoroutine(self.member.connected(factory))
+
+    def test_the_member_is_there(self) -> None:
+        self.successResultOf(self.connected("b", ["b"]))
+
+    def test_another_broker_is_there_although_others_still_announce_the_member_at_that_place(self) -> None:
+        """Their links to it are dead, which they have not noticed: the messages for the member are not for that broker."""
+        self.failureResultOf(self.connected("c", ["c"]), NotConnectedError)
+
+    def test_the_member_also_names_the_node_that_was_there_before(self) -> None:
+        self.successResultOf(self.connected("c", ["b", "c"]))
+
+    def test_what_the_broker_says_of_its_place_is_not_known(self) -> None:
+        self.successResultOf(self.connected("c", []))
 
 
 class UnreachedTests(SynchronousTestCase):

@@ -394,6 +394,17 @@ class NodeTests(SynchronousTestCase):
         self.attempts.succeeded(self.taker)
         self.assertEqual(self.attempts.node_id, NODE_ID)
 
+    def test_the_nodes_that_a_broker_has_announced_at_its_own_place(self) -> None:
+        """What others say of that place, such as that the lost node is there, does not count."""
+        self.lose()
+        self.attempts.begins()
+        self.assertEqual(self.attempts.nodes_there(), [])
+        self.topology.up(TopologyMember(NODE_ID, 10, self.lost))
+        self.hear("another node", self.lost, self.lost)
+        self.hear("the taker", self.taker, self.lost)
+        self.attempts.succeeded(self.lost)
+        self.assertEqual(self.attempts.nodes_there(), ["another node"])
+
     def test_another_node_at_the_place_of_the_lost_one_is_not_asked_for(self) -> None:
         """A broker that was taken over is back as another node: the work of this client is not there."""
         self.lose()

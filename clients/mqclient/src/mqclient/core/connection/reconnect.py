@@ -144,6 +144,10 @@ class Attempts:
             # Meanwhile another node may be where the lost one was: the client goes on asking for its own.
             self._learn(packet.node_id, primary, packet.backup)
 
+    def nodes_there(self) -> list[str]:
+        """The node ids that the broker of the latest connection has announced at its place: its own, and perhaps that of a former node."""
+        return [node_id for node_id, (primary, _) in self._heard.items() if same_place(primary, self.current)]
+
     def _plan(self, attempts: int) -> RetryPlan:
         settings = self._settings
         return RetryPlan(settings.retry_interval, settings.retry_interval_multiplier, settings.max_retry_interval, attempts)

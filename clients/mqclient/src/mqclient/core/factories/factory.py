@@ -107,6 +107,11 @@ class SessionFactory(ListenerMethods, Closing):
         return self._attempts.node_id
 
     @property
+    def nodes_there(self) -> Sequence[str]:
+        """The node ids that the broker has announced at its own place (for links between brokers)."""
+        return self._attempts.nodes_there()
+
+    @property
     def server_version(self) -> int:
         return self.connection.protocol.version if self.connection is not None else 0
 
