@@ -25,6 +25,10 @@ ROUNDS_MAX = 10
 """Times that a proposal is made, each time with the timeout of the handler, before messages go on without a decision."""
 
 
+ASKING_MAX = 100
+"""Groups of one broker that ask a LOCAL grouping handler that has not answered; others go on without a decision, until it answers again."""
+
+
 class _Known:
     """``at``: when the LOCAL handler was asked last (monotonic, seconds).
 
@@ -63,7 +67,8 @@ class RemoteGrouping(GroupingHandler):
     def decide(self, key: str, choose: Callable[[], str | None]) -> str | Pending | None:
         known = self._decisions.get(key)
         if known is not None and self.bound(known.name):
-            if (known.alone or self.clock.monotonic() - known.at >= self._keep_alive) and key not in self._pending:
+            asks = known.alone or self.clock.monotonic() - known.at >= self._keep_alive
+            if asks and key not in self._pending and self._may_ask:
                 known.at = self.clock.monotonic()
                 self._propose(key, known.name)
             if known.confirmed:
@@ -76,11 +81,20 @@ class RemoteGrouping(GroupingHandler):
             name = known.name if known is not None and self.bound(known.name) else choose()
             if name is None:
                 return None
+            if not self._may_ask:
+                if known is None or known.name != name:
+                    self._learn(key, _Known(name, self.clock.monotonic(), alone=True))
+                self.messages_ungrouped += 1
+                return name
             pending = self._propose(key, name)
         if self._deserted and self.bound(pending.name):
             self.messages_ungrouped += 1
             return pending.name
         return pending
+
+    @property
+    def _may_ask(self) -> bool:
+        return not self._deserted or len(self._pending) < ASKING_MAX
 
     def _use(self, key: str, known: _Known) -> None:
         self._decisions.pop(key, None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqbroker.cluster.grouping.remote_grouping import ROUNDS_MAX
+from mqbroker.cluster.grouping.remote_grouping import ASKING_MAX, ROUNDS_MAX
 from tests.unit.cluster.grouping.test_grouping import LOCAL, TIMEOUT, Broker
 
 
@@ -44,6 +44,25 @@ class RemoteTests(SynchronousTestCase):
         broker.receive("PROPOSAL_RESPONSE", "a.q", broker.here)
         self.assertEqual(broker.decide(), broker.here)
         self.assertIsNone(broker.decide("c"))
+
+    def test_while_nobody_answers_a_few_groups_ask_for_all(self) -> None:
+        """Each message may have a group of its own; proposals about all of them would keep every broker of the cluster busy."""
+        broker = Broker(False)
+        broker.decide()
+        broker.advance(TIMEOUT * ROUNDS_MAX)
+        broker.take()
+        groups = [f"g{number}" for number in range(ASKING_MAX + 50)]
+        self.assertEqual({broker.decide(group) for group in groups}, {broker.there})
+        self.assertEqual((broker.handler.waiting, len(broker.take())), (ASKING_MAX, ASKING_MAX))
+        self.assertEqual(broker.handler.messages_ungrouped, len(groups))
+        self.assertEqual(broker.decide(groups[-1], proposal=broker.here), broker.there, "the group stays together here")
+        self.assertEqual(broker.take(), [])
+        broker.receive("PROPOSAL_RESPONSE", "g0.q", broker.there)
+        broker.take()
+        self.assertEqual(broker.decide(groups[-1]), broker.there)
+        self.assertEqual(broker.take(), [("PROPOSAL", f"{groups[-1]}.q", broker.there, None, 0)])
+        broker.receive("PROPOSAL_RESPONSE", f"{groups[-1]}.q", broker.there, answer=broker.here)
+        self.assertEqual(broker.decide(groups[-1]), broker.here)
 
     def test_proposals_are_repeated_for_a_member_that_asks_what_there_is(self) -> None:
         broker = Broker(False)
