@@ -2,36 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from typing import TYPE_CHECKING
 
 from mqbroker.cluster.links.outgoing import Outgoing
-from mqbroker.ha.messages import QueueMessages, send_over
+from mqbroker.ha.messages import Encode, send_over
 from mqbroker.messaging.delivery.branches import Branch
 from mqbroker.messaging.queues.queue import Queue
 from mqbroker.messaging.queues.references import Reference
-from mqclient.errors import MQError
+from mqclient.errors import IllegalStateError, MQError
 from mqclient.xa import Xid
 
 if TYPE_CHECKING:
-    from mqbroker.ha.target import Target
     from mqclient.core.session.session import Session
 
 
-async def move_branch(target: Target, session: Session, branch: Branch, node_id: bytes, min_large_message_size: int) -> None:
-    """Do the work of ``branch`` again at ``target``, and prepare the branch there.  ``node_id`` are the 16 bytes of the own node id.
+async def move_branch(session: Session, branch: Branch, encoder: Callable[[Queue, bool], Awaitable[Encode]]) -> None:
+    """Do the work of ``branch`` again over ``session``, and prepare the branch there.
+
+    ``encoder`` gives the function that encodes the messages of a queue, those that the branch has acknowledged with True.
 
     Raises MQError or XAError; the branch may be prepared at the target nevertheless, and committed by its transaction manager.  Moved once
     more it is empty then, for the target knows its messages by their duplicate ids.
     """
     work = [(reference, False) for _, references in branch.transaction.sends for reference in references]
     work += [(reference, True) for reference in branch.transaction.acknowledged]
-    encoders: dict[tuple[Queue, bool], QueueMessages] = {}
+    encoders: dict[tuple[Queue, bool], Encode] = {}
     for reference, acknowledged in work:
         queue = reference.queue
         if (queue, acknowledged) not in encoders:
-            number = await target.queue_id(queue.definition)
-            encoders[queue, acknowledged] = QueueMessages(queue, number, node_id, min_large_message_size, acknowledged=acknowledged)
+            encoders[queue, acknowledged] = await encoder(queue, acknowledged)
     resource = session.xa_resource
     xid = Xid.from_wire(branch.xid)
     await resource.start(xid)
@@ -46,10 +46,14 @@ async def move_branch(target: Target, session: Session, branch: Branch, node_id:
     await resource.prepare(xid)
 
 
-def _encoded(work: list[tuple[Reference, bool]], encoders: dict[tuple[Queue, bool], QueueMessages]) -> Iterator[Outgoing]:
+def _encoded(work: list[tuple[Reference, bool]], encoders: dict[tuple[Queue, bool], Encode]) -> Iterator[Outgoing]:
     for reference, acknowledged in work:
-        if not reference.queue.deleted:
-            yield encoders[reference.queue, acknowledged](reference)
+        if reference.queue.deleted:
+            continue
+        outgoing = encoders[reference.queue, acknowledged](reference)
+        if outgoing is None:
+            raise IllegalStateError(f"a message in {reference.queue.name} states no queue of another broker")
+        yield outgoing
 
 
 async def _send_all(session: Session, messages: Iterator[Outgoing]) -> None:

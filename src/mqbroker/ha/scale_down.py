@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from twisted.internet.defer import Deferred
@@ -286,10 +287,10 @@ class ScaleDown:
         elif queue.paged:
             self._left[queue.name] = "its pages cannot be read"
 
-    async def _encoder(self, target: Target, queue: Queue) -> Encode:
+    async def _encoder(self, target: Target, queue: Queue, acknowledged: bool = False) -> Encode:
         size = self._settings.min_large_message_size
         if not queue.name.startswith(self._prefix):
-            return QueueMessages(queue, await target.queue_id(queue.definition), self._node_id, size)
+            return QueueMessages(queue, await target.queue_id(queue.definition), self._node_id, size, acknowledged=acknowledged)
         third = queue.name[-NODE_ID_LENGTH:]
         if third == target.node_id:
             # With the duplicate ids of the bridge, which may have sent some of the messages already.
@@ -321,7 +322,7 @@ class ScaleDown:
             self._check_cut()
             try:
                 if branch.xid not in known:
-                    await move_branch(target, session, branch, self._node_id, self._settings.min_large_message_size)
+                    await move_branch(session, branch, partial(self._encoder, target))
             except (XAError, MQError) as error:
                 if not target.usable:
                     raise NotConnectedError(str(error)) from error

@@ -15,7 +15,8 @@ from mqbroker.config.model.cluster import ScaleDownConfiguration
 from mqbroker.config.model.configuration import Configuration
 from mqbroker.ha import scale_down
 from mqbroker.ha.scale_down import ScaleDown
-from mqbroker.ha.target import Target
+from mqbroker.messaging.queues.queue import Queue
+from mqbroker.messaging.routing.remote import LoadBalancing, RemoteBinding
 from mqclient.core.api import LocatorSettings, QueueQueryResult
 from mqclient.core.session.session import Session
 from mqclient.wire.packets import XaCommit, XaEnd, XaPrepare, XaStart
@@ -197,6 +198,16 @@ class DisabledQueueTests(SynchronousTestCase):
         self.assertEqual((pair.arrived("off"), pair.a.queue("off").message_count), ([b"1"], 0))
 
 
+def know(broker: World, node_id: str, queue: str, remote_id: int) -> Queue:
+    """A subscription of another broker to the address "t" becomes known to ``broker``.  Returns the queue in which its messages wait."""
+    messaging = broker.messaging
+    waits = messaging.administration.create_store_and_forward(f"$.artemis.internal.sf.c.{node_id}")
+    routing = messaging.core.routing
+    name, number = f"{queue}{node_id}", messaging.core.store.next_id()
+    routing.bind_remote(RemoteBinding("t", queue, name, number, remote_id, 1, LoadBalancing.ON_DEMAND, waits, routing))
+    return waits
+
+
 class BranchTests(SynchronousTestCase):
     def test_one_whose_queue_is_another_one_at_the_target_stays_and_the_others_move(self) -> None:
         pair = Leaving()
@@ -223,11 +234,11 @@ class BranchTests(SynchronousTestCase):
             manager.call(request)
         move, lost = scale_down.move_branch, [pair]
 
-        async def breaks(target: Target, *args: Any) -> None:
+        async def breaks(*args: Any) -> None:
             if lost:
                 lost.pop().runtime.links[-1].cut()
                 raise XAError(XAER_RMFAIL, "the connection was lost")
-            await move(target, *args)
+            await move(*args)
 
         self.patch(scale_down, "move_branch", breaks)
         pair.find()
@@ -243,8 +254,8 @@ class BranchTests(SynchronousTestCase):
             manager.call(request)
         move, lost = scale_down.move_branch, [pair]
 
-        async def breaks(target: Target, *args: Any) -> None:
-            await move(target, *args)
+        async def breaks(*args: Any) -> None:
+            await move(*args)
             if lost:
                 pair.b.session(xa=True).call(XaCommit(xid, False))
                 lost.pop().runtime.links[-1].cut()
@@ -257,6 +268,27 @@ class BranchTests(SynchronousTestCase):
         for branch in pair.b.server.messaging.branches.prepared():
             again.call(XaCommit(branch.xid, False))
         self.assertEqual((lost, pair.arrived(), pair.leaving.progress.branches), ([], [b"1"], 1))
+
+    def test_messages_of_a_branch_for_queues_of_other_brokers_go_there(self) -> None:
+        """To the queue of the target, and by way of the target to that of a third broker."""
+        pair = Leaving()
+        third = "30000000-0000-0000-0000-000000000000"
+        pair.receiver.create_queue("here", "t", routing_type=0)
+        remote_id = pair.b.queue("here").queue_id
+        know(pair.a, HEIR, "here", remote_id)
+        know(pair.a, third, "there", 77)
+        waits = know(pair.b, third, "there", 77)
+        manager, xid = pair.a.session(xa=True), Xid(1, b"branch", b"global")
+        manager.call(XaStart(xid))
+        manager.publish(b"1", address="t", routing_type=0)
+        for request in (XaEnd(xid), XaPrepare(xid)):
+            manager.call(request)
+        pair.find()
+        pair.run()
+        self.assertEqual((pair.arrived("here"), waits.message_count), ([], 0))
+        pair.b.session(xa=True).call(XaCommit(xid, False))
+        self.assertEqual((pair.arrived("here"), waits.message_count), ([b"1"], 1))
+        self.assertEqual([name for name in pair.b.messaging.core.queues if name.endswith(HEIR)], [])
 
     def test_a_branch_that_the_target_refuses_is_told_of_at_the_end(self) -> None:
         pair = Leaving()
