@@ -106,6 +106,7 @@ class MetricsResourceTests(SynchronousTestCase):
         channel.makeConnection(transport)
         channel.dataReceived(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
         self.addCleanup(channel.connectionLost, None)
+        self.addCleanup(transport.producer.stopProducing)  # as a real transport does first
         clock.advance(59)
         self.assertFalse(transport.disconnecting)
         clock.advance(1)
