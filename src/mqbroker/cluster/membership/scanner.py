@@ -50,6 +50,8 @@ class Scanner:
         self._attempts = attempts
         self._interval = interval_ms / 1000
         self._made = 0
+        self._answered: set[TransportConfiguration] = set()
+        """Places that were visited since :meth:`look`.  Their brokers are members that announce themselves at other places."""
         self._timer: Timer | None = None
         self._busy = False
         self._stopped = False
@@ -62,6 +64,7 @@ class Scanner:
     def look(self) -> None:
         """Begin the rounds again soon: places or members have changed."""
         self._made = 0
+        self._answered.clear()
         if not self._busy and self._timer is None and self._attempts and not self._stopped:
             self._schedule()
 
@@ -76,9 +79,12 @@ class Scanner:
     def _schedule(self) -> None:
         self._timer = self._cluster.runtime.call_later(self._interval, self._begin)
 
+    def _missing(self) -> list[TransportConfiguration]:
+        return [place for place in self._cluster.unknown_places() if place not in self._answered]
+
     def _begin(self) -> None:
         self._timer = None
-        places = self._cluster.unknown_places()
+        places = self._missing()
         if places:
             self._busy = True
             self._task = self._cluster.runtime.spawn(self._round(places))
@@ -88,7 +94,7 @@ class Scanner:
         self._made += 1
         try:
             for place in places:
-                if place in self._cluster.unknown_places():
+                if place in self._missing():
                     await self._visit(place)
         except BaseException as error:
             if self._stopped:
@@ -96,7 +102,7 @@ class Scanner:
             self._cluster.runtime.log_failure("the topology scanner failed", error)
         finally:
             self._busy = False
-        missing = self._cluster.unknown_places()
+        missing = self._missing()
         if not missing or self._stopped:
             return
         if 0 < self._attempts <= self._made:
@@ -111,7 +117,9 @@ class Scanner:
     async def _visit(self, place: TransportConfiguration) -> None:
         locator = self._open_locator([place])
         try:
-            self._cluster.met(await locator.create_session_factory())
+            factory = await locator.create_session_factory()
+            self._answered.add(place)
+            self._cluster.met(factory)
         except MQError:
             pass  # no broker is there yet
         finally:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from twisted.logger import capturedLogs
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.cluster.membership.scanner import Scanner
@@ -54,6 +55,19 @@ class ScannerTests(SynchronousTestCase):
         self.assertTrue(self.world.network.link.closed_by_client)
         self.world.advance(10)
         self.assertEqual(scanner.rounds, 1)
+
+    def test_a_broker_that_announces_itself_at_another_place_is_visited_once(self) -> None:
+        """The configuration names it by another name than its connector: no member will ever be at the visited place."""
+        self.places = [connector()]
+        self.broker.topology = [ClusterTopologyV4(False, NODE_ID, 1, connector(7), last=True, server_version=136)]
+        scanner = self.scanner(3)
+        with capturedLogs() as events:
+            self.world.advance(10)
+        self.assertEqual([member.primary for member in self.topology], [connector(7)])
+        self.assertEqual((scanner.rounds, [event["log_level"] for event in events]), (1, []))
+        scanner.look()
+        self.world.advance(10)
+        self.assertEqual(scanner.rounds, 2)
 
     def test_gives_up_after_its_attempts_and_begins_anew_when_asked(self) -> None:
         scanner = self.scanner(3)
