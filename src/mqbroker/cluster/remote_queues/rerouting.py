@@ -227,6 +227,7 @@ class Rerouting:
         if not self.queue.name.endswith(old.node_id):
             return core.routing.remote(old.cluster_name)
         if self._target != core.store.node_id:
-            return core.routing.remote(old.queue_name + self._target)
+            found = core.routing.remote(old.queue_name + self._target)
+            return found if found is not None and found.address == old.address else None
         queue = core.queues.get(old.queue_name)
         return queue if queue is not None and queue.definition.address == old.address else None

@@ -99,6 +99,19 @@ class ScaledDownTests(ConnectionTestCase):
         self.clock.advance(rerouting.ATTEMPTS * rerouting.RETRY_SECONDS + 1)
         self.assertEqual((bodies(leaving), bodies(other), self.loads.reroutings), ([b"1"], [], {}))
 
+    def test_a_queue_of_the_same_name_on_another_address_is_another_queue(self) -> None:
+        """The queue gets no messages of this address: the broker that took over would drop them."""
+        leaving, other = self.appear(PEER, 1), self.appear(OTHER, 1)
+        self.store(leaving)
+        carried(other).flow.handle(binding(node_id=OTHER, remote_id=9, address="elsewhere"))
+        self.scale_down(leaving, OTHER)
+        self.clock.advance(1)
+        self.assertEqual((bodies(leaving), bodies(other)), ([b"1"], []))
+        carried(other).flow.handle(binding("BINDING_REMOVED", node_id=OTHER, remote_id=9, address="elsewhere"))
+        carried(other).flow.handle(binding(node_id=OTHER, remote_id=10))
+        self.clock.advance(1)
+        self.assertEqual(bodies(other), [b"1"])
+
     def test_a_message_for_several_queues_goes_to_all_of_them_in_one_piece(self) -> None:
         leaving, other = self.appear(PEER, 1), self.appear(OTHER, 1)
         for number, name in enumerate(("x", "y")):
