@@ -15,6 +15,7 @@ from twisted.internet.defer import Deferred, succeed
 from twisted.logger import Logger
 
 from mqbroker.cluster.links.outgoing import Outgoing, send_large
+from mqbroker.config.model.address_settings import AddressSettings
 from mqbroker.messaging.filters.filter import Filter
 from mqbroker.messaging.message.message import Message
 from mqbroker.messaging.ports import Cancellable
@@ -286,12 +287,17 @@ class Forwarder:
         settings = queue.address.settings
         if queue.deleted:
             self._settlement.cancel((reference,))
-        elif settings.dead_letter_address and 0 < settings.max_delivery_attempts <= reference.delivery_count:
+        elif self._is_dead(reference, settings):
             self._settlement.kill(reference)
         else:
             self._put_aside(reference)
         if not self.flush_due:
             self._turn.mark_output(self)
+
+    def _is_dead(self, reference: Reference, settings: AddressSettings) -> bool:
+        """Was the message tried too often?  In a store-and-forward queue no message ever is."""
+        attempts = settings.max_delivery_attempts
+        return bool(settings.dead_letter_address) and 0 < attempts <= reference.delivery_count and not self.queue.definition.internal
 
     def _put_aside(self, reference: Reference) -> None:
         self.queue.put_back_later(reference, self._server.clock.wall_ms() + self._settings.refused_retry_interval)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import given
@@ -143,6 +144,19 @@ class RefusalTests(SynchronousTestCase):
         dead = pair.a.queue("DLA").references
         self.assertEqual([reference.message.decoded().body for reference in dead], [b"1"])
         self.assertEqual((pair.a.queue("q").message_count, pair.forwarder.messages_refused), (0, 3))
+
+    def test_a_store_and_forward_queue_keeps_it_for_as_long_as_the_member_refuses_it(self) -> None:
+        pair = self.pair(dead_letter_address="DLA", max_delivery_attempts=3)
+        pair.sender.create_queue("DLA")
+        queue = pair.a.queue("q")
+        queue.definition = replace(queue.definition, internal=True)
+        Deaf(pair, 105, 5)
+        pair.publish(b"1")
+        pair.stir()
+        pair.advance(9)
+        self.assertEqual((pair.forwarder.messages_refused, queue.message_count), (5, 1))
+        pair.advance(2)
+        self.assertEqual((queue.message_count, pair.a.queue("DLA").message_count), (0, 0))
 
     def test_without_a_dead_letter_address_it_is_never_dropped(self) -> None:
         pair = self.pair(max_delivery_attempts=2)
