@@ -67,13 +67,13 @@ class IdentityTests(SynchronousTestCase):
         self.successResultOf(self.connected("b", ["b"]))
 
     def test_another_broker_is_there_although_others_still_announce_the_member_at_that_place(self) -> None:
-        """Their links to it are dead, which they have not noticed: the messages for the member are not for that broker."""
+        """Others have not noticed that their links to the member are dead: the messages for the member are not for that broker."""
         self.failureResultOf(self.connected("c", ["c"]), NotConnectedError)
 
     def test_the_member_also_names_the_node_that_was_there_before(self) -> None:
         self.successResultOf(self.connected("c", ["b", "c"]))
 
-    def test_what_the_broker_says_of_its_place_is_not_known(self) -> None:
+    def test_a_broker_that_says_nothing_of_its_place(self) -> None:
         self.successResultOf(self.connected("c", []))
 
 

@@ -221,7 +221,7 @@ class LinkTests(TestCase):
         self.assertNotIn("r" + PEER, self.network.bound)
 
     def test_a_filter_that_changed_meanwhile_is_told_to_members_further_away(self) -> None:
-        """They hear of no other binding, since it is the same one."""
+        """Members further away hear of no new binding, since it is the same one."""
         self.flow.disconnected()
         connect(self.flow)
         self.network.sent.clear()

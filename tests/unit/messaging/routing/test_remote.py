@@ -98,7 +98,7 @@ class ChoiceTests(TwoNodes):
             self.assertEqual(texts(near), [b"1"])
 
     def test_a_queue_on_a_wildcard_address_gets_messages_of_the_addresses_that_match(self) -> None:
-        """Also those that do not say that they are multicast, and as its load balancing wants it."""
+        """Messages that do not say that they are multicast go there, too, as the load balancing of the queue wants it."""
         for kind in (ANYCAST, MULTICAST):
             for balancing, count in ((ON_DEMAND, 2), (STRICT, 2), (OFF, 0)):
                 self.setUp()
