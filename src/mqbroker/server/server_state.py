@@ -23,12 +23,16 @@ if TYPE_CHECKING:
     from mqbroker.messaging.ports import Clock, Store
     from mqbroker.messaging.queues.address import Address
     from mqbroker.server.security.security import SecurityManager
+    from mqbroker.server.transport.connection import ServerConnection
 
 log = Logger(namespace="mqbroker.server")
 
 
 class ServerState:
     """The server, as its sessions see it.  ``frame_size_max`` is in bytes; ``version`` is the newest protocol version of the server."""
+
+    connections: dict[str, ServerConnection]
+    """The open connections by their ids."""
 
     def __init__(
         self,

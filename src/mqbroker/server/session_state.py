@@ -94,7 +94,13 @@ class SessionState(ConnectionSession):
         former, self.undecided = self.undecided, undecided
         if former is not None:
             former.withdraw()
-        undecided.when_known(self.connection.put_off())
+        go_on = self.connection.put_off()
+
+        def known() -> None:
+            undecided.known = True
+            go_on()
+
+        undecided.when_known(known)
 
     def read_on(self, name: str) -> None:
         """Let the request wait until it is known whether the queue is there; one that comes again has waited.  Raises Undecided."""

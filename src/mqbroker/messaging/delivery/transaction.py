@@ -46,9 +46,9 @@ class Transaction:
         self.duplicate_ids.setdefault(cache, []).extend(duplicate_ids)
 
     def mark_rollback_only(self, failure: MQError) -> None:
-        """The first failure is the one that the commit reports."""
+        """The first failure is the one that the commit reports.  Without its traceback, which would keep the refused message."""
         if self.failure is None:
-            self.failure = failure
+            self.failure = failure.with_traceback(None)
 
     def take_out(self) -> Transaction:
         """Move the work into a new transaction, and go on with this one empty."""

@@ -19,3 +19,5 @@ class Undecided(Exception):
         super().__init__("what the request depends on is not known yet")
         self.when_known = when_known
         self.withdraw = withdraw
+        self.known = False
+        """Has the decision been made?"""

@@ -10,7 +10,7 @@ from mqbroker.messaging.queues.definitions import ANYCAST, MULTICAST
 from mqbroker.messaging.queues.queue import Queue
 from mqbroker.server.session.old_names import shown_name, wants_old_names
 from mqbroker.server.transport.naming import Naming, queue_part, split_qualified
-from mqclient.errors import IllegalStateError, QueueDoesNotExistError
+from mqclient.errors import IllegalStateError, QueueDoesNotExistError, QueueExistsError
 from mqclient.wire import packets as wire
 from mqclient.wire.hot import VERSION_NEW_ADDRESSING
 
@@ -79,10 +79,27 @@ class SessionAdministration:
         of_client = packet.temporary and not session.connection.cluster_authorized
         queue = self._server.departing.take_back(configuration.name) if of_client else None
         if queue is None:
-            queue = self._definitions.create_queue(configuration)
+            try:
+                queue = self._definitions.create_queue(configuration)
+            except QueueExistsError:
+                if of_client and not packet.requires_response:
+                    self._come_back(configuration.name)
+                raise
         if packet.temporary:
             session.connection.temporary_queues[queue] = None
         self._answer(packet)
+
+    def _come_back(self, name: str) -> None:
+        """A client makes its temporary queue again: it must not end with the connection of an earlier try, if that has failed unseen."""
+        session = self._session
+        queue = self._server.messaging.core.queues.get(name)
+        if queue is None or queue in session.connection.temporary_queues or queue.definition.user != session.subject.name:
+            return
+        for connection in self._server.connections.values():
+            if queue in connection.temporary_queues:
+                del connection.temporary_queues[queue]
+                session.connection.temporary_queues[queue] = None
+                return
 
     def _create_shared_queue(self, packet: wire.CreateSharedQueue | wire.CreateSharedQueueV2) -> None:
         session = self._session

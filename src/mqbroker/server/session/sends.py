@@ -58,7 +58,7 @@ class _LargeUpload:
         """Throw the body away; the last piece is answered with ``error``."""
         self.abandon()
         self.body = None
-        self.refused = error
+        self.refused = error.with_traceback(None)
 
     def abandon(self) -> None:
         if self.body is not None:
@@ -220,7 +220,6 @@ class SessionSends:
 
     def _open_large(self, packet: wire.SessionSendLarge) -> None:
         self._abandon_upload()
-        content = CoreMessage()
         size = len(packet.headers)
         try:
             self._server.connection_limits.check_upload(self._session.connection, size)
@@ -232,8 +231,8 @@ class SessionSends:
         except ProtocolError:
             raise
         except MQError as error:
-            # This packet gets no answer: the last piece of the body gets it.
-            self._upload = _LargeUpload(content, None, error)
+            # This packet gets no answer: the last piece of the body gets it.  Until then no traceback keeps the headers.
+            self._upload = _LargeUpload(CoreMessage(), None, error.with_traceback(None))
             return
         content.message_id = self._server.store.next_id()
         self.upload_size = size

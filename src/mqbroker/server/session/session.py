@@ -201,7 +201,7 @@ class ServerSession(SessionState):
         assert self.window is not None
         old = self.connection
         old.sessions.pop(self.channel, None)
-        if self.undecided is not None:
+        if self.undecided is not None and not self.undecided.known:
             # The client sends the request again: that has not waited, and asks anew.
             self.undecided.withdraw()
             self.undecided = None

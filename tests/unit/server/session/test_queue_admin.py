@@ -67,6 +67,25 @@ class PutOffTests(SynchronousTestCase):
         world, _ = self.come_back(wire.CreateQueueV2("q", "q"))
         self.assertIn("q", world.messaging.core.queues)
 
+    def test_a_decision_that_was_made_before_is_taken_by_the_request_that_has_come_again(self) -> None:
+        registrar = SlowRegistrar()
+        world = World(registrar=registrar)
+        session, again = world.peer().open(name="n", window_size=1000), world.peer()
+        session.create_queue("other")
+        world.store.held = True
+        session.publish(b"not stored yet", "other")
+        registrar.slow = True
+        session.send(wire.CreateQueueV2("q", "q"))
+        again.version = 136
+        again.send(wire.ReattachSession("n", -1), SESSION_CHANNEL)
+        registrar.decide()
+        world.store.held = False
+        world.store.sync()
+        again.take(session.channel)
+        again.send(wire.CreateQueueV2("q", "q"), session.channel)
+        self.assertEqual((registrar.open, registrar.withdrawn), ({}, []))
+        self.assertEqual(again.take(session.channel), [wire.NullResponse(-1)])
+
     def test_the_connection_that_it_came_from_does_not_stay(self) -> None:
         """Its client has closed the other session meanwhile."""
         world, peer = self.come_back(wire.CreateQueueV2("q", "q"), "closed")
@@ -224,6 +243,27 @@ class QueueLifeTests(SynchronousTestCase):
         self.assertEqual([decode_message(packet.message).body for packet in again.received()], [b"held"])
         session.peer.lose()
         self.assertTrue(self.exists("t"))
+        peer.lose()
+        self.assertFalse(self.exists("t"))
+
+    def test_so_does_one_whose_first_try_has_failed_unseen(self) -> None:
+        """The connection of that try took the queues over, and has not answered how the new session is called."""
+        create = wire.CreateQueueV2("t", "t", durable=False, temporary=True, routing_type=1)
+        session = self.world.peer().open(name="n")
+        session.ok(create)
+        tried, peer, other = (self.world.peer() for _ in range(3))
+        for each in (tried, peer):
+            each.version = 136
+            each.send(wire.ReattachSession("n", -1), SESSION_CHANNEL)
+            self.assertEqual(each.take(SESSION_CHANNEL), [wire.ReattachSessionResponse(-1, False)])
+        self.assertEqual(other.open().error(create), 101)
+        again = peer.open(name="another")
+        again.send(wire.CreateQueueV2("t", "t", durable=False, temporary=True, routing_type=1, requires_response=False))
+        again.consume("t")
+        tried.lose()
+        other.lose()
+        again.publish(b"here", "t")
+        self.assertEqual(len(again.received()), 1)
         peer.lose()
         self.assertFalse(self.exists("t"))
 

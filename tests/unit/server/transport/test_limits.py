@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
+
 from mqbroker.config.model.configuration import Configuration
+from mqbroker.messaging.message.message import Message
 from mqbroker.server.transport.limits import (
     CONTROL_FRAME_SIZE_MAX,
     FILTER_PAUSE_SECONDS,
@@ -129,6 +132,22 @@ class LimitTests(HostileCase):
         second.begin_large(properties={"p": (STRING, "x" * 300)})
         second.chunk(b"x", 1, reply=True)
         self.assertEqual(len(of_kind(second.take(), wire.NullResponse)), 1)
+
+    def test_nothing_is_kept_of_what_was_refused(self) -> None:
+        """Before the last piece of a large message, or the end of a transaction, is told of it."""
+
+        def kept() -> list[object]:
+            gc.collect()
+            return [each for each in gc.get_objects() if isinstance(each, (wire.SessionSendLarge, Message))]
+
+        before = {id(each): each for each in kept()}
+        world = World(Configuration())
+        peer = world.peer()
+        for number in range(3):
+            session = peer.open(username="nobody", password="nothing", auto_commit_sends=False)
+            session.begin_large(properties={"p": (STRING, str(number))})
+            session.publish(b"refused")
+        self.assertEqual([each for each in kept() if id(each) not in before], [])
 
     def test_a_large_message_without_end(self) -> None:
         world = limited(upload_bodies=10_000)

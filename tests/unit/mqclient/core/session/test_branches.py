@@ -298,6 +298,19 @@ class FailoverTests(XaTestCase):
         self.cut()
         self.assertEqual([packet.xid for packet in self.broker.got(XaFailed)], [ONE.to_wire()], "told again after each failure")
 
+    def test_the_time_limit_holds_in_the_new_session(self) -> None:
+        self.broker.answers[XaSetTimeout] = lambda packet: XaSetTimeoutResponse(packet.timeout_seconds == 3600)
+        self.finish(self.resource.set_transaction_timeout(3600))
+        self.finish(self.resource.set_transaction_timeout(1))
+        self.work()
+        self.cut()
+        self.assertEqual(self.xa_names(), ["SESS_XA_SET_TIMEOUT", "SESS_XA_FAILED"])
+        self.assertEqual(self.broker.got(XaSetTimeout), [XaSetTimeout(3600)], "the last one that was accepted")
+        self.refused(xa.XAER_RMFAIL, self.resource.end(ONE))
+        self.assertTrue(self.finish(self.resource.set_transaction_timeout(3600)))
+        self.work(TWO)
+        self.finish(self.resource.end(TWO))
+
     def test_work_after_it_is_whole(self) -> None:
         self.work()
         self.cut()

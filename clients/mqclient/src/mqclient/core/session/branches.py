@@ -97,6 +97,7 @@ class Branches:
         """Has the broker answered ``start`` for the current branch?"""
         self._doomed: Xid | None = None
         """The branch that was ended last without the certainty that all its work has reached the broker."""
+        self._timeout_seconds = 0
 
     @property
     def current(self) -> Xid | None:
@@ -271,10 +272,15 @@ class Branches:
 
     @starts
     async def set_transaction_timeout(self, seconds: int) -> bool:
-        """Set the time limit of branches that are not prepared yet, in s (0: the broker's default); False when it cannot be set."""
+        """Set the time limit of branches that are not prepared yet, in s (0: the broker's default); False when it cannot be set.
+
+        It holds until the next call, also in a session that is created anew after a failure.
+        """
         if not 0 <= seconds < _TIMEOUT_LIMIT:
             raise XAError(XAER_INVAL, f"a transaction timeout of {seconds} s; 0 (the default) or more is expected")
         answer: XaSetTimeoutResponse = await self._call("set_transaction_timeout", XaSetTimeout(seconds), XaSetTimeoutResponse)
+        if answer.ok:
+            self._timeout_seconds = seconds
         return answer.ok
 
     @starts
@@ -293,11 +299,12 @@ class Branches:
     # --- from the session ---
 
     def session_recreated(self) -> list[Packet]:
-        """The packets that tell the broker of the branch, after the session was created anew."""
-        if self._current is None or not self._begun:
-            return []
-        self._session.open_transaction.rollback_only = True
-        return [XaFailed(self._current.to_wire())]
+        """The packets that tell the broker of the time limit and the branch, after the session was created anew."""
+        packets: list[Packet] = [XaSetTimeout(self._timeout_seconds)] if self._timeout_seconds else []
+        if self._current is not None and self._begun:
+            self._session.open_transaction.rollback_only = True
+            packets.append(XaFailed(self._current.to_wire()))
+        return packets
 
     # --- inside ---
 
