@@ -127,6 +127,7 @@ def _readable(
     """The records of one journal that count, as far as they can be read; none from a mark above ``highest`` on."""
     records: list[JournalRecord] = []
     first = 1
+    oldest = min((sequence for name in files.list(directory) if (sequence := segment_sequence(kind, name)) is not None), default=None)
     for each in journal_records(files, directory, kind):
         if isinstance(each, Loss):
             losses.append(each)
@@ -141,8 +142,7 @@ def _readable(
     noted = [header.first for header in _headers(files, directory, kind)]
     first = max(first, *noted, 1)
     losses[:] = [loss for loss in losses if not _before(loss, directory, kind, first)]
-    oldest = min((sequence for name in files.list(directory) if (sequence := segment_sequence(kind, name)) is not None), default=first)
-    if noted and oldest > first:
+    if noted and oldest is not None and oldest > first:
         losses.append(_missing(directory, kind, first, oldest - 1))
     return [record for record in records if record.sequence >= first]
 
