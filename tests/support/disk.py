@@ -173,6 +173,8 @@ class SimulatedDisk:
         return len(self._inode(path).content)
 
     def list(self, directory: str) -> list[str]:
+        if directory.rstrip("/") in self._names:
+            raise NotADirectoryError(errno.ENOTDIR, "not a directory", directory)
         prefix = directory.rstrip("/") + "/"
         inside = (path.removeprefix(prefix) for path in (*self._names, *self._directories) if path.startswith(prefix))
         return sorted({name for name in inside if "/" not in name})

@@ -115,10 +115,18 @@ def _move(file_system: FileSystem, roots: Roots, root: str, names: Sequence[str]
 
 
 def _empty_folder(file_system: FileSystem, folder: str, target: str | None) -> None:
-    """The files of a folder go to ``target``, or away; then the folder goes."""
+    """The files of a folder go to ``target``, or away; then the folder goes.  A file in its place goes the same way."""
+    try:
+        names = file_system.list(folder)
+    except NotADirectoryError:  # a file of somebody else, where folders are expected
+        if target is None:
+            file_system.remove(folder)
+        else:
+            file_system.rename(folder, target)
+        return
     if target is not None:
         _make_directory(file_system, target.rpartition("/")[0], target)
-    for name in file_system.list(folder):
+    for name in names:
         if target is None:
             file_system.remove(join(folder, name))
         else:

@@ -105,6 +105,15 @@ class FormerTests(TestCase):
         self.assertEqual(list(self.files()), ["journal/server.lock"])
         self.assertEqual(self.disk.list(PAGING), [])
 
+    def test_a_file_where_folders_are_expected_goes_with_them(self) -> None:
+        for saved, left in ((1, {"paging/oldreplica.2/q-1/1.page", "paging/oldreplica.2/notes"}), (0, set())):
+            self.setUp()
+            for text in ("1", "2"):
+                self.fill(text)
+                self.disk.open(f"{PAGING}/notes").close()
+                self.empty(saved)
+            self.assertEqual({path for path in self.files() if path.startswith("paging/")}, left)
+
     def test_what_is_kept_for_good_is_never_removed_nor_counted(self) -> None:
         self.empty(0)
         self.fill("split")

@@ -94,6 +94,11 @@ def folder_name(address: str) -> str:
     return f"{plain}-{hashlib.sha256(address.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
 
 
+def is_folder_name(name: str) -> bool:
+    """Is this the name of a folder with the pages of an address?  All else belongs to somebody else."""
+    return re.fullmatch(r".*-[0-9a-f]{16}", name, re.DOTALL) is not None
+
+
 def page_path(directory: str, address: str, number: int) -> str:
     """The file of a page below the folder of all pages."""
     return join(join(directory, folder_name(address)), page_name(number))

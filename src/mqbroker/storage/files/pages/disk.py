@@ -10,7 +10,7 @@ from twisted.logger import Logger
 from mqbroker.storage.disk.diskwriter import DiskWriter, Step
 from mqbroker.storage.disk.filesystem import FileSystem, join
 from mqbroker.storage.files.journal.pages import Folder, Page, PageWrite
-from mqclient.storageformat.files import page_number
+from mqclient.storageformat.files import is_folder_name, page_number
 from mqclient.storageformat.frames import encode_frame
 
 ADDRESS_FILE = "address.txt"
@@ -84,7 +84,7 @@ class PageDisk:
         """Remove all pages ``below`` a number (None = all) but those with these paths.  Blocks: for the start."""
         for name in self._file_system.list(self._directory):
             directory = join(self._directory, name)
-            for entry in self._file_system.list(directory):
+            for entry in self._file_system.list(directory) if is_folder_name(name) else ():
                 path = join(directory, entry)
                 number = page_number(entry)
                 if number is not None and path not in needed and (below is None or number < below):

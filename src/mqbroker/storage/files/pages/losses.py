@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from mqbroker.storage.disk.filesystem import FileSystem, join
-from mqclient.storageformat.files import page_number, read_beyond_errors
+from mqclient.storageformat.files import is_folder_name, page_number, read_beyond_errors
 from mqclient.storageformat.frames import (
     HEADER_SIZE,
     StorageFormatError,
@@ -38,7 +38,7 @@ class PageFilesFound:
         self._read: dict[int, dict[int, int]] = {}
         for folder in file_system.list(directory) if file_system.exists(directory) else ():
             inside = join(directory, folder)
-            for name in file_system.list(inside):
+            for name in file_system.list(inside) if is_folder_name(folder) else ():
                 number = page_number(name)
                 if number is not None:
                     self._paths[number] = join(inside, name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-from unittest import TestCase
+from unittest import TestCase, mock
 
 from mqbroker.storage.errors import JournalDamagedError
 from mqbroker.storage.files.recover import read_folder, refill, salvage
@@ -11,7 +11,7 @@ from mqclient.storageformat.files import folder_name
 from mqclient.storageformat.frames import HEADER_SIZE
 from tests.support.disk import DISK_FAILS
 from tests.unit.messaging.paging_support import PagingBroker, Taker, body_of, numbered
-from tests.unit.storage.support import PAGING, Rig
+from tests.unit.storage.support import JOURNAL, PAGING, Rig
 
 
 class FolderCase(TestCase):
@@ -44,6 +44,28 @@ class FolderTests(FolderCase):
                 taker.drain()
                 self.assertEqual(len(broker.rig.disk.list(PAGING)), 0 if purge else 1)
                 broker.send(b"again")
+
+    def test_what_belongs_to_somebody_else_is_left_alone(self) -> None:
+        """A file where folders are expected, and a folder that no address has, which this process may not even look into."""
+        broker = self.filled(100)
+        disk = broker.rig.disk
+        disk.open(f"{PAGING}/notes").close()
+        disk.make_directory(f"{PAGING}/lost+found")
+        listed = disk.list
+
+        def refuses(directory: str) -> list[str]:
+            if directory == f"{PAGING}/lost+found":
+                raise PermissionError(errno.EACCES, "permission denied", directory)
+            return listed(directory)
+
+        with mock.patch.object(disk, "list", refuses):
+            broker.restart()
+            self.assertEqual(Taker(broker, broker.core.queues["q"]).drain(), numbered(100))
+            broker.messaging.stop()
+            broker.rig.stop()
+            disk.flip_bit(f"{JOURNAL}/{broker.rig.files()[0]}", HEADER_SIZE + 5)
+            salvage(disk, broker.rig.settings)
+        self.assertLess({"lost+found", "notes"}, set(disk.list(PAGING)))
 
     def test_a_page_that_cannot_be_removed_keeps_no_other(self) -> None:
         """Neither a page of its own address, which all go at once, nor a page or the folder of another."""
