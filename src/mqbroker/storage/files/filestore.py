@@ -51,15 +51,19 @@ FORMER_IDS = 1 << 32
 
 
 class Begun:
-    """The first segments that a start has begun, and the ticket up to which it has written them itself."""
+    """The first segments that a start has begun, and the ticket up to which it has written them itself.
 
-    __slots__ = ("bindings", "first_binding", "first_message", "messages", "synced")
+    They ``stay`` when pages that are recorded as gone in them have lost their files.
+    """
+
+    __slots__ = ("bindings", "first_binding", "first_message", "messages", "stay", "synced")
 
     def __init__(self, messages: SegmentLog, bindings: SegmentLog) -> None:
         self.messages = messages
         self.first_message = messages.next_sequence
         self.bindings = bindings
         self.first_binding = bindings.next_sequence
+        self.stay = False
         self.synced = 0
 
 
@@ -172,7 +176,7 @@ class FileStore(Tickets):
         The files that this start has begun stay if anything was made durable since: somebody may have been told of it.
         """
         begun = self._begun
-        untouched = begun is not None and self.own.reached == begun.synced and not self.failed
+        untouched = begun is not None and not begun.stay and self.own.reached == begun.synced and not self.failed
         self._leave([], _nothing, self._withdrawal() if untouched else [])
 
     # The store contract.
@@ -270,8 +274,7 @@ class FileStore(Tickets):
         named = {stored.record.body_id for stored in state.messages.values() if stored.record.body_id is not None} | state.pages.bodies()
         recovered = self._adopt(images, state, plain, messages, bindings)
         gone = [] if self.pager is None else self.pager.gone_records()
-        if not gone:  # pages that are recorded as gone lose their files, so that record has to stay
-            self._begun = Begun(messages, bindings)
+        begun = self._begun = Begun(messages, bindings)
         messages.roll(images.mark)
         bindings.roll(images.mark)
         self._journal = Journal(
@@ -293,7 +296,7 @@ class FileStore(Tickets):
         self._bodies.remove_orphans(named, self._own_ids)
         if self.pager is not None:
             self.pager.start(self._journal, self._index, node)
-        self._begin_writing(gone)
+        self._begin_writing(begun, gone)
         if claim.token:
             # Not earlier: as this start has published its segments, none of these files is that of a later holder.
             self._remove(stale)
@@ -360,12 +363,12 @@ class FileStore(Tickets):
         for path in paths:
             self._file_system.remove(path)
 
-    def _begin_writing(self, gone: list[bytes]) -> None:
+    def _begin_writing(self, begun: Begun, gone: list[bytes]) -> None:
         """Begin the new segments, which settles where the old ones end, and reserve the first ids; all on the disk when this returns."""
         self._journal.commit([encode_trim(self._journal.messages.first), *gone], self._id_block())
         self._journal.write_now()
-        if self._begun is not None:
-            self._begun.synced = self.own.reached
+        begun.synced = self.own.reached
+        begun.stay = bool(gone)
         if self.pager is not None:
             self.pager.remove_orphans(self._own_ids)
         self._ids_alarm = self._ids_asked - ID_BLOCK // 2
@@ -411,7 +414,9 @@ class FileStore(Tickets):
         """
         steps: list[Step] = [self._claim.withdraw]
         begun = self._begun
-        if begun is not None:
+        if begun is not None and begun.stay:
+            steps = [begun.messages.close, begun.bindings.close, *steps]
+        elif begun is not None:
             steps = [partial(begun.messages.withdraw, begun.first_message), partial(begun.bindings.withdraw, begun.first_binding), *steps]
         return steps
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+from unittest import mock
+
+from mqbroker.storage.disk.claim import OwnFolder
 from mqbroker.storage.errors import JournalDamagedError
 from mqclient.storageformat.files import folder_name
 from tests.unit.messaging.paging_support import Taker, numbered
@@ -38,3 +42,53 @@ class RecoveryTests(FolderCase):
         file.close()
         broker.start()
         self.assertEqual(Taker(broker, broker.core.queues["q"]).drain(), numbered(100))
+
+    def test_on_a_full_disk_refused_starts_take_no_room_while_there_are_pages_to_be_dropped(self) -> None:
+        for missing in (1, 16384, 16384 + 4096 - 1):
+            broker = self.filled(0)
+            for body in numbered(10):
+                broker.send(body, durable=False)
+            rig = broker.rig
+            broker.messaging.stop()
+            rig.stop()
+            self.assertTrue(broker.page_files())
+            before = rig.disk.files()
+            rig.disk.capacity = rig.disk.used + 16384 + 4096 - missing
+            for _ in range(3):
+                with self.assertRaisesRegex(OSError, "no space"):
+                    rig.start()
+                self.assertEqual(rig.disk.files(), before)
+                self.assertEqual((rig.disk.locks, rig.disk.open_files), (set(), 0))
+            rig.disk.capacity = None
+            rig.start()
+            self.assertEqual(broker.page_files(), [])
+
+    def test_what_was_dropped_stays_dropped_when_a_start_is_given_up(self) -> None:
+        broker = self.filled(0)
+        for body in numbered(10):
+            broker.send(body, durable=False)
+        rig = broker.rig
+        broker.messaging.stop()
+        rig.stop()
+        for _ in range(2):
+            store = rig.make()
+            store.open()
+            store.load()
+            store.withdraw()
+            rig.settle()
+            self.assertEqual((broker.page_files(), rig.disk.open_files), ([], 0))
+        rig.start()
+
+    def test_what_was_dropped_stays_dropped_when_a_start_fails_after_that(self) -> None:
+        broker = self.filled(0)
+        broker.send(b"message", durable=False)
+        rig = broker.rig
+        broker.messaging.stop()
+        rig.stop()
+        store = rig.make()
+        store.open()
+        with mock.patch.object(OwnFolder, "activated", side_effect=OSError(errno.ENOSPC, "no space")), self.assertRaises(OSError):
+            store.load()
+        self.assertEqual((broker.page_files(), rig.disk.open_files), ([], 0))
+        rig.disk.crash()
+        rig.start()
