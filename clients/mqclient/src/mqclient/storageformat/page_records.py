@@ -183,6 +183,12 @@ def encode_page_compressed(size: int, data: bytes) -> bytes:
     return _COMPRESSED.pack(PAGE_COMPRESSED, size, len(data)) + data
 
 
+def unpacked_size(content: memoryview) -> int:
+    """Bytes of a page's frame when its messages are unpacked."""
+    packed = len(content) >= _POSITION.size + _COMPRESSED.size and content[_POSITION.size] == PAGE_COMPRESSED
+    return int(_COMPRESSED.unpack_from(content, _POSITION.size)[1]) if packed else len(content)
+
+
 def decode_page_record(kind: int, decoder: RecordDecoder) -> PageJournalRecord | PageFileRecord | None:
     """The record of type ``kind`` whose fields begin where ``decoder`` stands; None for a type that is not of these."""
     if kind == PAGE:

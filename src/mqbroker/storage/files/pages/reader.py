@@ -17,6 +17,7 @@ from mqbroker.storage.files.pages.scan import FilePageScan, ScannedPiece, scan_p
 from mqbroker.storage.files.restore import address_of
 from mqclient.storageformat.frames import FRAME_HEADER_SIZE, HEADER_SIZE, StorageFormatError, frame_at, frame_end
 from mqclient.storageformat.page_messages import claimed_ids, page_records
+from mqclient.storageformat.page_records import unpacked_size
 from mqclient.storageformat.page_state import has_bit, set_bits
 from mqclient.storageformat.records import MessageRecord
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from mqbroker.storage.files.journal.pages import Folder, Page, PageQueue
 
 PIECE_SIZE = 64 * 1024
-"""Bytes of a page file that are read at a time; a frame that is larger is read as a whole."""
+"""Bytes of a page file that are read at a time, and of messages when they are unpacked; a frame that is larger is read as a whole."""
 
 CACHED_BYTES_MAX = 4 * 1024 * 1024
 """Bytes of pieces of pages that are kept for the other queues of an address, over all addresses."""
@@ -89,7 +90,7 @@ class PageFiles:
         return entries, end, size
 
     def contents(self, page: Page, offset: int) -> tuple[list[memoryview], int, int]:
-        """The contents of the frames that begin at ``offset``, the offset that follows, and the bytes read.
+        """The contents of the frames that begin at ``offset``, the offset that follows, and the bytes that they are when unpacked.
 
         Raises JournalDamagedError, OSError, StorageFormatError.
         """
@@ -100,8 +101,8 @@ class PageFiles:
             data = self._file_system.read(page.path, offset, length)
         view = memoryview(data)
         contents: list[memoryview] = []
-        at = 0
-        while at < len(data):
+        at = size = 0
+        while at < len(data) and size < PIECE_SIZE:
             frame = frame_at(view, at, page.seed, offset)
             if frame is None:
                 if (at and at + FRAME_HEADER_SIZE > len(data)) or (at and at + frame_end(view[at : at + FRAME_HEADER_SIZE]) > len(data)):
@@ -110,8 +111,9 @@ class PageFiles:
                 ids = claimed_ids(data, at, end)
                 raise JournalDamagedError(page.path, offset + at, ids, "a page cannot be read: no valid frame")
             contents.append(frame.content)
+            size += unpacked_size(frame.content)
             at = frame.end
-        return contents, offset + at, len(data)
+        return contents, offset + at, size
 
     def scanned(self, page: Page, offset: int) -> ScannedPiece | None:
         """As :meth:`piece`, without a message for each entry."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from unittest import TestCase
 
+from mqbroker.storage.files.pages.reader import PIECE_SIZE
 from tests.unit.messaging.paging_support import ALWAYS, PagingBroker, Taker, numbered
+from tests.unit.storage.support import Rig
 
 
 class ReaderTests(TestCase):
@@ -35,3 +37,18 @@ class ReaderTests(TestCase):
         self.assertLess(len(taker.references), 16)
         self.assertIn("AMQ224127", broker.reports)
         self.assertEqual(len(taker.drain()), 30)
+
+    def test_memory_is_bounded_by_what_packed_messages_are_when_they_are_read(self) -> None:
+        rig = Rig(1, journal_file_size=1 << 20, compress_pages=True)
+        broker = PagingBroker({"#": {**ALWAYS, "page_size_bytes": 10_000_000, "prefetch_page_messages": 10}}, rig=rig)
+        queues = [broker.make_queue(name, "t", 0) for name in ("q1", "q2")]
+        for _ in range(2000):
+            broker.send(bytes(1000), "t", routing_type=0, settle=False)
+        broker.settle()
+        self.assertLess(sum(rig.disk.size(path) for path in rig.disk.files() if path.endswith(".page")), PIECE_SIZE)
+        takers = [Taker(broker, queue, room=1) for queue in queues]
+        for queue in queues:
+            self.assertLess(queue.references.count, 300)
+        for taker in takers:
+            taker.give_room(10_000)
+            self.assertEqual(len(taker.drain()), 2000)
