@@ -116,6 +116,23 @@ class SalvageTests(TestCase):
         self.assertEqual([(loss.file, loss.offset) for loss in saved.losses], [(path, 0)])
         self.assertEqual(ids(saved.recovered), self.sent)
 
+    def test_frames_of_one_write_behind_a_damaged_one_are_read_when_their_end_is_lost(self) -> None:
+        """The end of a segment stands in the header of the next one."""
+        rig = Rig(journal_file_size=1 << 19)
+        rig.start()
+        queue = rig.queue()
+        sent = [rig.add(queue, body=bytes(60_000)).message_id for _ in range(12)]
+        rig.stop()
+        path, following = (f"{JOURNAL}/{name}" for name in rig.files())
+        data = rig.disk.read(path)
+        frame = [*read_frames(memoryview(data), decode_segment_header(data).seed)][4]
+        rig.disk.flip_bit(following, 70)
+        rig.disk.flip_bit(path, frame.offset)
+        saved = salvage(rig.disk, rig.settings)
+        self.assertEqual([(loss.file, loss.offset) for loss in saved.losses], [(path, frame.offset), (following, 0)])
+        (lost,) = set(sent) - set(ids(saved.recovered))
+        self.assertEqual(saved.losses[0].message_ids, (lost,))
+
     def test_a_missing_segment_is_told(self) -> None:
         self.rig.stop()
         path, _ = self.segment(1)

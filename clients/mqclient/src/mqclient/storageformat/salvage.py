@@ -190,7 +190,7 @@ def segment_records(files: Files, segment: SegmentFile) -> Iterator[JournalRecor
         frame = frame_at(memoryview(data), at, header.seed)
         if frame is None:
             later = list(find_frames(data, header.seed, at + 1))
-            if end is None and not any(each.durable > at for each in later) and (segment.last or not data.startswith(FRAME_MAGIC, at)):
+            if end is None and not _was_written(segment, data, at, later):
                 return
             frame = later[0] if later else None
             stop = frame.offset if frame is not None else end if end is not None else len(data)
@@ -199,6 +199,13 @@ def segment_records(files: Files, segment: SegmentFile) -> Iterator[JournalRecor
                 return
         yield from _frame_records(path, segment.sequence, frame)
         at = frame.end
+
+
+def _was_written(segment: SegmentFile, data: bytes, at: int, later: list[Frame]) -> bool:
+    """Was there a frame at this place, in a segment whose end nobody has noted?  In the last one a crash may have torn what follows."""
+    if segment.last:
+        return any(each.durable > at for each in later)
+    return bool(later) or data.startswith(FRAME_MAGIC, at)
 
 
 def _frame_records(path: str, sequence: int, frame: Frame) -> Iterator[JournalRecord | Loss]:
