@@ -22,7 +22,7 @@ from mqbroker.storage.files.restore import Entry, to_recovered
 from mqbroker.storage.settings import StoreSettings
 from mqclient.storageformat.errors import JournalDamagedError, Loss
 from mqclient.storageformat.files import read_beyond_errors
-from mqclient.storageformat.frames import claimed_content
+from mqclient.storageformat.frames import claimed_contents
 from mqclient.storageformat.images import find_images
 from mqclient.storageformat.page_messages import unfold_pages
 from mqclient.storageformat.records import SETTING_BINDING
@@ -207,8 +207,8 @@ def _name_paged(file_system: FileSystem, directory: str, saved: SalvagedState, g
     files, pages = PageFilesFound(file_system, directory), saved.state.pages
     for place, loss in enumerate(saved.losses):
         if loss.size and file_system.exists(loss.file):
-            content = claimed_content(memoryview(read_beyond_errors(file_system, loss.file)), loss.offset)
-            ids = dict.fromkeys((*loss.message_ids, *ids_spoken_of(content, files, pages)))
+            contents = claimed_contents(read_beyond_errors(file_system, loss.file), loss.offset, loss.offset + loss.size)
+            ids = dict.fromkeys((*loss.message_ids, *(each for content in contents for each in ids_spoken_of(content, files, pages))))
             saved.losses[place] = replace(loss, message_ids=tuple(ids))
     named = {message_id for loss in saved.losses for message_id in loss.message_ids}
     return [message_id for message_id in ids_not_spoken_of(files, pages, gone) if message_id not in named]

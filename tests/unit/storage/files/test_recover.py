@@ -92,6 +92,21 @@ class SalvageTests(TestCase):
                 self.assertLessEqual(lost, set(loss.message_ids))
                 self.rig.disk.flip_bit(path, position)
 
+    def test_each_of_several_damaged_frames_is_listed(self) -> None:
+        self.rig.stop()
+        path, frames = self.segment(1)
+        for position in (5, 9, 20):
+            for damaged in (frames[:2], frames[1:4], frames):
+                for offset, _ in damaged:
+                    self.rig.disk.flip_bit(path, offset + position)
+                saved = salvage(self.rig.disk, self.rig.settings)
+                lost = set(self.sent) - set(ids(saved.recovered))
+                self.assertEqual(len(lost), len(damaged))
+                if position < 16:
+                    self.assertLessEqual(lost, {message_id for loss in saved.losses for message_id in loss.message_ids})
+                for offset, _ in damaged:
+                    self.rig.disk.flip_bit(path, offset + position)
+
     def test_damage_in_the_last_segment(self) -> None:
         self.rig.disk.end_process()
         path, frames = self.segment(-1)

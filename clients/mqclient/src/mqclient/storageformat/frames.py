@@ -176,6 +176,20 @@ def claimed_content(data: memoryview, offset: int) -> memoryview:
     return data[start : end if end <= len(data) else len(data)]
 
 
+def claimed_contents(data: bytes, start: int, end: int) -> Iterator[memoryview]:
+    """The bytes that each of the damaged frames from ``start`` to before ``end`` may contain."""
+    view = memoryview(data)[:end]
+    while start < end:
+        content = claimed_content(view, start)
+        yield content
+        following = start + FRAME_HEADER_SIZE + len(content)
+        if following >= end or not data.startswith(FRAME_MAGIC, following):
+            # Its length may be damaged.
+            found = data.find(FRAME_MAGIC, start + 1, end)
+            following = found if found >= 0 else following
+        start = following
+
+
 class RecordDecoder:
     """A place in the content of a frame."""
 

@@ -9,12 +9,11 @@ from mqclient.errors import MalformedPacketError
 from mqclient.storageformat.errors import JournalDamagedError, Loss
 from mqclient.storageformat.files import Files, page_path, read_beyond_errors
 from mqclient.storageformat.frames import (
-    FRAME_HEADER_SIZE,
     HEADER_SIZE,
     KIND_PAGE,
     SegmentHeader,
     StorageFormatError,
-    claimed_content,
+    claimed_contents,
     decode_segment_header,
     find_frames,
     frame_at,
@@ -55,16 +54,13 @@ def is_durable(record: MessageRecord) -> bool:
 def claimed_ids(data: bytes, start: int, end: int) -> list[int]:
     """The ids of the durable messages that a damaged place of a page still seems to hold."""
     ids: list[int] = []
-    view = memoryview(data)[:end]
-    while start < end:
-        content = claimed_content(view, start)
+    for content in claimed_contents(data, start, end):
         try:
             for _, record in page_records(content):
                 if _may_be_durable(record):
                     ids.append(record.message_id)
         except StorageFormatError:
             pass
-        start += FRAME_HEADER_SIZE + len(content)
     return ids
 
 

@@ -18,7 +18,7 @@ from mqclient.storageformat.frames import (
     Frame,
     SegmentHeader,
     StorageFormatError,
-    claimed_content,
+    claimed_contents,
     decode_segment_header,
     find_frames,
     frame_at,
@@ -194,7 +194,8 @@ def segment_records(files: Files, segment: SegmentFile) -> Iterator[JournalRecor
                 return
             frame = later[0] if later else None
             stop = frame.offset if frame is not None else end if end is not None else len(data)
-            yield Loss(path, at, stop - at, tuple(record_ids(claimed_content(memoryview(data), at))), "no valid frame")
+            ids = dict.fromkeys(number for content in claimed_contents(data, at, stop) for number in record_ids(content))
+            yield Loss(path, at, stop - at, tuple(ids), "no valid frame")
             if frame is None:
                 return
         yield from _frame_records(path, segment.sequence, frame)
