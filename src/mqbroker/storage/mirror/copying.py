@@ -8,7 +8,7 @@ from mqbroker.storage.disk.filesystem import FileSystem
 from mqbroker.storage.mirror.changes import Allocate, Begin, Change, Close, MakeDirectory, Open, Remove, Rename, Sync, SyncDirectory, Write
 from mqbroker.storage.mirror.mirrored import MirroredFileSystem
 from mqbroker.storage.mirror.outgoing import Outgoing
-from mqbroker.storage.mirror.roots import check_path
+from mqbroker.storage.mirror.roots import LOST_AND_FOUND, check_path
 
 PIECE = 256 * 1024
 """Bytes of files that are read in one step."""
@@ -147,7 +147,7 @@ class Copy:
             names = self._inner.list(self._roots.path(directory))
         except NotADirectoryError:  # a file of somebody else, where folders are expected
             return []
-        return [path for path in (f"{directory}/{name}" for name in names) if _is_mirrored(path)]
+        return [path for path in (f"{directory}/{name}" for name in names if name != LOST_AND_FOUND) if _is_mirrored(path)]
 
     def _work(self) -> Iterator[None]:
         """Yields when others may use the disk."""

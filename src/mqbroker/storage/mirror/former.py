@@ -8,7 +8,7 @@ from twisted.logger import Logger
 
 from mqbroker.storage.disk.filesystem import FileSystem, join
 from mqbroker.storage.files.folders import make_folder
-from mqbroker.storage.mirror.roots import Roots, is_own
+from mqbroker.storage.mirror.roots import LOST_AND_FOUND, Roots, is_own
 
 PREFIX = "oldreplica."
 KEPT = "kept"
@@ -93,7 +93,7 @@ def _make_folders(file_system: FileSystem, roots: Roots) -> None:
 
 def _former(file_system: FileSystem, roots: Roots, root: str) -> list[str]:
     """The names in a folder of the store that belong to it."""
-    return [name for name in file_system.list(roots.path(root)) if not is_own(root, name)]
+    return [name for name in file_system.list(roots.path(root)) if name != LOST_AND_FOUND and not is_own(root, name)]
 
 
 def _move(file_system: FileSystem, roots: Roots, root: str, names: Sequence[str], target: str | None) -> None:

@@ -18,6 +18,9 @@ BINDINGS, JOURNAL, LARGE_MESSAGES, PAGING = "bindings", "journal", "large-messag
 NAME_MAX = 255
 """Bytes of one name in a mirrored path: what file systems take."""
 
+LOST_AND_FOUND = "lost+found"
+"""The folder at the top of a disk of its own, which often nobody but the system may look into."""
+
 _DEPTHS = {BINDINGS: 1, JOURNAL: 1, LARGE_MESSAGES: 1, PAGING: 2}
 """Names that may follow the name of a root."""
 

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import errno
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+from unittest import mock
+
 from hypothesis import strategies as st
 
 from mqbroker.storage.mirror.changes import (
@@ -20,6 +26,7 @@ from mqbroker.storage.mirror.changes import (
     encode_change,
 )
 from mqbroker.storage.mirror.roots import Roots
+from tests.support.disk import SimulatedDisk
 from tests.unit.storage.support import BINDINGS, JOURNAL, LARGE, PAGING
 
 ROOTS = Roots({"bindings": BINDINGS, "journal": JOURNAL, "large-messages": LARGE, "paging": PAGING})
@@ -28,6 +35,24 @@ REPLICA_ROOTS = Roots({name: f"{REPLICA}/{name}" for name in ROOTS})
 
 FILES = st.sampled_from(("journal/a", "journal/b", "bindings/ä", "large-messages/1.msg", "paging/q-1/000000001.page"))
 FOLDERS = st.sampled_from(("journal", "bindings", "large-messages", "paging", "paging/q-1"))
+
+
+@contextmanager
+def forbidden(disk: SimulatedDisk) -> Iterator[None]:
+    """The folders ``lost+found`` of a disk belong to the system, and nobody else may touch them."""
+
+    def guarded(operation: Callable[..., Any]) -> Callable[..., Any]:
+        def run(path: str, *others: Any) -> Any:
+            if path.endswith("/lost+found"):
+                raise PermissionError(errno.EACCES, "permission denied", path)
+            return operation(path, *others)
+
+        return run
+
+    with ExitStack() as stack:
+        for name in ("list", "read", "open", "rename", "remove", "remove_directory"):
+            stack.enter_context(mock.patch.object(disk, name, guarded(getattr(disk, name))))
+        yield
 
 
 def encoded(*changes: Change) -> bytes:

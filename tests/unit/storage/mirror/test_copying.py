@@ -14,7 +14,7 @@ from mqbroker.storage.mirror.outgoing import Outgoing
 from mqbroker.storage.mirror.replica_folder import ReplicaFolder
 from tests.support.disk import SimulatedDisk
 from tests.support.diskwriter import SimulatedDiskWriter
-from tests.unit.storage.mirror.support import ROOTS
+from tests.unit.storage.mirror.support import ROOTS, forbidden
 
 PIECE = 64
 DIRECTORIES = ("/data/journal", "/data/bindings", "/data/large-messages")
@@ -206,6 +206,17 @@ class CopyTests(TestCase):
         rig.begin()
         rig.finish()
         self.assertEqual(rig.copied(), {"/data/journal/a": b"x"})
+
+    def test_a_folder_of_the_disk_itself_is_not_looked_into(self) -> None:
+        rig = Rig(1)
+        for directory in ("journal", "paging"):
+            rig.disk.make_directory(f"/data/{directory}/lost+found")
+        rig.disk.open("/data/journal/a").write(0, b"x")
+        with forbidden(rig.disk):
+            rig.begin()
+            rig.finish()
+        self.assertEqual(rig.copied(), {"/data/journal/a": b"x"})
+        self.assertFalse(rig.other.exists("/data/paging/lost+found"))
 
     def test_files_where_folders_are_expected_are_of_others(self) -> None:
         rig = Rig(1)

@@ -9,7 +9,7 @@ from twisted.logger import capturedLogs, formatEvent
 
 from mqbroker.storage.mirror.former import empty_folders, keep_for_good
 from tests.support.disk import SimulatedCrash, SimulatedDisk
-from tests.unit.storage.mirror.support import REPLICA, REPLICA_ROOTS
+from tests.unit.storage.mirror.support import REPLICA, REPLICA_ROOTS, forbidden
 
 JOURNAL = f"{REPLICA}/journal"
 PAGING = f"{REPLICA}/paging"
@@ -104,6 +104,18 @@ class FormerTests(TestCase):
         self.empty(0)
         self.assertEqual(list(self.files()), ["journal/server.lock"])
         self.assertEqual(self.disk.list(PAGING), [])
+
+    def test_a_folder_of_the_disk_itself_stays(self) -> None:
+        for saved in (1, 0):
+            self.setUp()
+            self.fill("former")
+            for directory in (JOURNAL, PAGING):
+                self.disk.make_directory(f"{directory}/lost+found")
+            with forbidden(self.disk):
+                self.empty(saved)
+                self.empty(saved)
+            self.assertIn("lost+found", self.disk.list(JOURNAL))
+            self.assertEqual([path for path in self.files() if path.endswith("journal/mqbroker-data-1.mqj")], [])
 
     def test_a_file_where_folders_are_expected_goes_with_them(self) -> None:
         for saved, left in ((1, {"paging/oldreplica.2/q-1/1.page", "paging/oldreplica.2/notes"}), (0, set())):
