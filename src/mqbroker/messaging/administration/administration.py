@@ -238,19 +238,20 @@ class Administration:
 
     def update_queue(self, queue: Queue, **changes: bool | int | str | None) -> None:
         """Change attributes of a queue in place.  Raises as :meth:`updated_queue`."""
-        before = queue.definition.filter_string
+        before = queue.definition
         queue.definition = self.updated_queue(queue, changes)
         queue.filter = parse_filter(queue.definition.filter_string)
         self._core.routing.changed()
         self._size_ring(queue)
-        if queue.definition.exclusive:
+        if queue.definition.exclusive or not before.group_buckets:
+            # Groups that were switched off may have messages here.
             queue.keep_groups()
         if queue.groups is not None and not changes.keys().isdisjoint(("exclusive", "group_buckets")):
             queue.groups.reset()
         queue.check_dispatch()
         if queue.definition.durable and not queue.definition.internal:
             self._commit(lambda batch: batch.put_queue(queue.definition.record(queue.queue_id)))
-        if queue.definition.filter_string != before:
+        if queue.definition.filter_string != before.filter_string:
             for observer in self._core.observers:
                 observer.queue_filter_changed(queue)
 

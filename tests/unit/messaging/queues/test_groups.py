@@ -106,6 +106,16 @@ class GroupTests(GroupTestCase):
         self.assertEqual((self.got(first), self.got(second)), ("a", "b"))
         self.assertIsNone(self.queue.groups)
 
+    def test_groups_that_are_switched_on_hold_for_the_messages_that_wait(self) -> None:
+        self.start(group_buckets=0)
+        for body in "abc":
+            self.publish(body, "g")
+        self.world.messaging.administration.update_queue(self.queue, group_buckets=-1)
+        first, second = self.consumer(credits=1), self.consumer()
+        self.assertEqual((self.got(first), self.got(second)), ("a", ""))
+        first.send(wire.FlowToken(0, 10000))
+        self.assertEqual((self.got(first), self.got(second)), ("bc", ""))
+
     def test_groups_of_one_bucket_go_together(self) -> None:
         self.start(group_buckets=1)
         first, second = self.consumer(), self.consumer()
