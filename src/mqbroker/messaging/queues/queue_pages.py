@@ -130,8 +130,11 @@ class QueuePages:
                 yield None if entry is None else entry.message
 
     def expire_ahead(self) -> bool:
-        """Read a piece for the expiry scan, if no message waits in memory; false if there was nothing to do."""
-        return not self._queue.references.count and self.read_piece()
+        """Read a piece for the expiry scan, if no message waits in memory and the scheduled ones are not too many; false if there was
+        nothing to do."""
+        settings = self._queue.address.settings
+        full = 0 <= settings.max_read_page_messages <= self.held or 0 <= settings.max_read_page_bytes <= self.held_bytes
+        return not (full or self._queue.references.count) and self.read_piece()
 
     def readers(self) -> Iterator[tuple[str, PageReader]]:
         """By the address of the pages."""

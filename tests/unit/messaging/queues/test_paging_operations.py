@@ -252,6 +252,24 @@ class OperationTests(TestCase):
         self.assertEqual(taker.drain(), [b"later"])
         self.assertEqual(seen(old), [b"short"])
 
+    def test_a_scan_for_expired_messages_leaves_most_scheduled_ones_in_their_pages(self) -> None:
+        broker = PagingBroker({"#": {**ALWAYS, "expiry_address": "old"}})
+        queue, old = broker.make_queue("q"), broker.make_queue("old")
+        now = broker.rig.clock.wall_ms()
+        broker.send(b"short", expiration=now + 1000)
+        for body in numbered(200):
+            broker.send(body, properties={KEY_SCHEDULED_DELIVERY: (LONG, now + 60_000)})
+        broker.rig.clock.advance(2)
+        for _ in range(3):
+            broker.messaging.expiry_reaper.scan()
+            broker.settle()
+        self.assertEqual((old.message_count, queue.message_count), (1, 200))
+        self.assertLess(queue.scheduled.count, 50)
+        taker = Taker(broker, queue)
+        broker.rig.clock.advance(60)
+        broker.settle()
+        self.assertEqual(sorted(taker.drain()), numbered(200))
+
     def test_duplicate_ids(self) -> None:
         broker = PagingBroker()
         queue = broker.make_queue("q")
