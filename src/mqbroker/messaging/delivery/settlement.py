@@ -20,6 +20,9 @@ from mqclient.errors import DuplicateIdRejectedError, MalformedPacketError, MQEr
 from mqclient.wire.message import KEY_ORIGINAL_ADDRESS
 from mqclient.wire.primitives import Xid
 
+_GROWN_MAX = 2.0**63
+"""Milliseconds up to which a redelivery delay grows before its limit is applied: with each delivery it is multiplied, without an end."""
+
 
 class Creation(Protocol):
     """Makes the addresses and queues that dead and expired messages go to."""
@@ -388,7 +391,10 @@ def redelivery_delay(settings: AddressSettings, count: int, random: float) -> in
     base = settings.redelivery_delay
     if base <= 0 or count <= 0:
         return 0
-    delay = base * settings.redelivery_delay_multiplier ** (count - 1)
+    try:
+        delay = min(base * settings.redelivery_delay_multiplier ** (count - 1), _GROWN_MAX)
+    except OverflowError:
+        delay = _GROWN_MAX
     factor = settings.redelivery_collision_avoidance_factor
     if factor > 0:
         delay += (2 * random - 1) * factor * delay

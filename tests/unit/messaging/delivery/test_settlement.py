@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from dataclasses import replace
 from typing import Any
 from unittest import mock
 
@@ -149,7 +150,10 @@ class RedeliveryTests(SynchronousTestCase):
             settings = AddressSettings(redelivery_delay=100, redelivery_delay_multiplier=3.0, max_redelivery_delay=limit)
             delays = [redelivery_delay(settings, count, 0.5) for count in range(5)]
             self.assertEqual(delays, [0, 100, 300, 900, min(ends_at, 2700)])
-            self.assertEqual(redelivery_delay(settings, 30, 0.5), ends_at)
+            for count in (30, 650, 5000):
+                self.assertEqual(redelivery_delay(settings, count, 0.5), ends_at)
+            spread = replace(settings, redelivery_collision_avoidance_factor=0.5)
+            self.assertEqual({redelivery_delay(spread, count, random) for count in (650, 5000) for random in (0.0, 0.5, 0.9)}, {ends_at})
 
     @pure_only
     def test_putting_messages_back_does_not_walk_past_everything_that_waits(self) -> None:
