@@ -37,3 +37,9 @@ class ExpirationTests(SynchronousTestCase):
     def test_expirations_are_moved_into_the_range(self) -> None:
         limits = {"min_expiry_delay": 3, "max_expiry_delay": 9}
         self.assertEqual([self.expiration(NOW + own, **limits) - NOW for own in (-5, 1, 3, 6, 9, 10)], [3, 3, 3, 6, 9, 9])
+
+    def test_a_delay_without_an_end_is_the_latest_time_that_a_message_can_state(self) -> None:
+        endless = 2**63 - 1
+        for own, name in ((0, "expiry_delay"), (0, "max_expiry_delay"), (0, "min_expiry_delay"), (NOW + 5, "min_expiry_delay")):
+            self.assertEqual(self.expiration(own, **{name: endless}), endless)
+        self.assertEqual(self.expiration(NOW + 5, max_expiry_delay=endless), NOW + 5)
