@@ -20,8 +20,8 @@ from mqclient.errors import DuplicateIdRejectedError, MalformedPacketError, MQEr
 from mqclient.wire.message import KEY_ORIGINAL_ADDRESS
 from mqclient.wire.primitives import Xid
 
-_GROWN_MAX = 2.0**63
-"""Milliseconds up to which a redelivery delay grows before its limit is applied: with each delivery it is multiplied, without an end."""
+_LONGEST_DELAY = 2.0**62
+"""Milliseconds: a redelivery delay grows with each delivery, without an end, and the time after it has to be a number of 64 bits."""
 
 
 class Creation(Protocol):
@@ -392,11 +392,11 @@ def redelivery_delay(settings: AddressSettings, count: int, random: float) -> in
     if base <= 0 or count <= 0:
         return 0
     try:
-        delay = min(base * settings.redelivery_delay_multiplier ** (count - 1), _GROWN_MAX)
+        delay = min(base * settings.redelivery_delay_multiplier ** (count - 1), _LONGEST_DELAY)
     except OverflowError:
-        delay = _GROWN_MAX
+        delay = _LONGEST_DELAY
     factor = settings.redelivery_collision_avoidance_factor
     if factor > 0:
         delay += (2 * random - 1) * factor * delay
     limit = settings.max_redelivery_delay
-    return int(min(delay, base * 10 if limit is None or limit < 0 else limit))
+    return int(min(delay, base * 10 if limit is None or limit < 0 else limit, _LONGEST_DELAY))

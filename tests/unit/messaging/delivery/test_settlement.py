@@ -155,6 +155,13 @@ class RedeliveryTests(SynchronousTestCase):
             spread = replace(settings, redelivery_collision_avoidance_factor=0.5)
             self.assertEqual({redelivery_delay(spread, count, random) for count in (650, 5000) for random in (0.0, 0.5, 0.9)}, {ends_at})
 
+    def test_a_delay_without_an_end_is_a_time_that_the_store_can_keep(self) -> None:
+        endless = AddressSettings(redelivery_delay=2**63 - 1)
+        growing = AddressSettings(redelivery_delay=2**61, redelivery_delay_multiplier=9.0, max_redelivery_delay=2**63 - 1)
+        for settings in (endless, growing):
+            delays = [redelivery_delay(settings, count, 0.5) for count in (1, 2, 5000)]
+            self.assertTrue(all(START_MS + delay < 2**63 for delay in delays), delays)
+
     @pure_only
     def test_putting_messages_back_does_not_walk_past_everything_that_waits(self) -> None:
         """A consumer with a selector returns 200 messages from behind 5000 that it did not want."""
