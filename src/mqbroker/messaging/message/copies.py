@@ -65,10 +65,11 @@ def make_copy(
         properties.pop(keys.KEY_ORIGINAL_QUEUE, None)
     properties[keys.KEY_ORIGINAL_MESSAGE_ID] = (LONG, message.message_id)
     earlier = properties.pop(keys.KEY_ORIGINAL_ROUTING_TYPE, None)
-    routing_type = properties.pop(keys.KEY_ROUTING_TYPE, None)
+    stated = properties.pop(keys.KEY_ROUTING_TYPE, None)
+    routing_type = message.routing_type
     if routing_type is not None:
-        properties[keys.KEY_ORIGINAL_ROUTING_TYPE] = (BYTE, routing_type[1])
-    elif earlier is not None:
+        properties[keys.KEY_ORIGINAL_ROUTING_TYPE] = (BYTE, int(routing_type))
+    elif earlier is not None and stated is None:
         properties[keys.KEY_ROUTING_TYPE] = earlier
     if actual_expiry is not None:
         properties[keys.KEY_ACTUAL_EXPIRY] = (LONG, actual_expiry)

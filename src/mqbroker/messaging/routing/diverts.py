@@ -75,9 +75,10 @@ class Divert:
         properties[keys.KEY_ORIGINAL_MESSAGE_ID] = (LONG, message.message_id)
         kind = self.configuration.routing_type
         if kind != "PASS":
-            had = properties.pop(keys.KEY_ROUTING_TYPE, None)
-            if had is not None:
-                properties[keys.KEY_ORIGINAL_ROUTING_TYPE] = (BYTE, had[1])
+            properties.pop(keys.KEY_ROUTING_TYPE, None)
+            routing_type = message.routing_type
+            if routing_type is not None:
+                properties[keys.KEY_ORIGINAL_ROUTING_TYPE] = (BYTE, int(routing_type))
             if kind in _ROUTING_TYPES:
                 properties[keys.KEY_ROUTING_TYPE] = (BYTE, _ROUTING_TYPES[kind])
         content.address = address

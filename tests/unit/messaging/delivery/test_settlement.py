@@ -14,7 +14,8 @@ from mqbroker.messaging.delivery.settlement import redelivery_delay
 from mqbroker.messaging.delivery.transaction import Transaction
 from mqbroker.messaging.queues.references import Reference, ReferenceList
 from mqclient.errors import MalformedPacketError
-from mqclient.wire.properties import LONG
+from mqclient.wire.message import KEY_ROUTING_TYPE
+from mqclient.wire.properties import LONG, STRING, TypedValue
 from tests.forms import pure_only
 from tests.support.clock import START_MS
 from tests.unit.messaging.support import Bench, Collector
@@ -79,6 +80,22 @@ class DeadLetterTests(SynchronousTestCase):
         consumer.ready = False
         bench.messaging.settlement.redeliver(consumer.references)
         self.assertEqual({queue.name: queue.message_count for queue in bench.core.queues.values()}, {"q": 0, "DLQ.a": 2})
+
+    def test_a_message_whose_routing_type_is_none_goes_to_the_dead_letter_and_expiry_addresses_as_others(self) -> None:
+        bench = Bench({"q": {"max_delivery_attempts": 1, "dead_letter_address": "DLQ", "expiry_address": "DLQ"}})
+        queue, letters = bench.queue("q"), bench.queue("DLQ")
+        consumer = Collector(bench, queue)
+        odd: dict[str, TypedValue] = {KEY_ROUTING_TYPE: (STRING, "ANYCAST")}
+        bench.send(b"odd", properties=odd, routing_type=None)
+        bench.send(b"good")
+        consumer.leave()
+        bench.messaging.settlement.redeliver(consumer.references)
+        self.assertEqual((letters.message_count, queue.delivering), (2, 0))
+        for _ in range(2):
+            bench.send(b"late", properties=odd, routing_type=None, expiration=bench.clock.wall_ms() + 10)
+        bench.clock.advance(1)
+        bench.messaging.expiry_reaper.scan()
+        self.assertEqual((letters.message_count, queue.message_count), (4, 0))
 
     def test_one_damaged_message_does_not_keep_the_others_from_coming_back(self) -> None:
         bench = Bench({"q": {"max_delivery_attempts": 1, "dead_letter_address": "DLQ"}})

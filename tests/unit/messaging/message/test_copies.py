@@ -9,7 +9,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from mqbroker.messaging.message.copies import make_copy
 from mqbroker.messaging.message.message import Message
 from mqclient.wire.message import KEY_ROUTE_TO, KEY_ROUTING_TYPE, KEY_SCHEDULED_DELIVERY, CoreMessage, encode_message
-from mqclient.wire.properties import BYTE, BYTES, LONG, STRING, TypedValue
+from mqclient.wire.properties import BYTE, BYTES, INT, LONG, NULL, STRING, TypedValue
 
 COLOUR: dict[str, TypedValue] = {"colour": (STRING, "red")}
 
@@ -54,6 +54,12 @@ class CopyTests(SynchronousTestCase):
         second = self.copied({"_AMQ_ORIG_ROUTING_TYPE": (BYTE, 1)})
         self.assertEqual(second[KEY_ROUTING_TYPE], (BYTE, 1))
         self.assertNotIn("_AMQ_ORIG_ROUTING_TYPE", second)
+
+    def test_a_value_that_is_no_routing_type_is_left_out(self) -> None:
+        values: tuple[TypedValue, ...] = ((STRING, "ANYCAST"), (LONG, 1000), (BYTE, -1), (NULL, None))
+        for value in values:
+            self.assertEqual([name for name in self.copied({KEY_ROUTING_TYPE: value}) if name.endswith("ROUTING_TYPE")], [])
+        self.assertEqual(self.copied({KEY_ROUTING_TYPE: (INT, 1)})["_AMQ_ORIG_ROUTING_TYPE"], (BYTE, 1))
 
     def test_the_original_can_take_the_content_of_its_copy(self) -> None:
         message = self.message({})

@@ -69,6 +69,12 @@ class DivertTests(DivertCase):
             },
         )
 
+    def test_a_message_whose_routing_type_is_none_goes_through_it_as_others(self) -> None:
+        self.divert()
+        self.node.send(b"1", routing_type=None, properties={"_AMQ_ROUTING_TYPE": (STRING, "ANYCAST")})
+        self.assertEqual((texts(self.source), texts(self.target)), ([b"1"], [b"1"]))
+        self.assertEqual([name for name in next(iter(self.target.references)).message.properties if name.endswith("ROUTING_TYPE")], [])
+
     def test_both_are_one_stored_step(self) -> None:
         self.divert()
         self.node.send(b"1")
