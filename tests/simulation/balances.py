@@ -57,14 +57,18 @@ async def judge(actor: Actor) -> None:
         return
     await actor.pause(actor.simulation.quiet_from - actor.world.now)
     problems: list[str] = []
-    for _ in range(LOOKS):
+    known = unknown = 0
+    while known < LOOKS:
         await actor.pause(BETWEEN_LOOKS)
         broker = actor.simulation.broker
         there = broker.server.sessions.by_name.get(session.name) if broker.serves else None
         if session.closed or session.channel.locked or there is None:
-            # The broker and its client do not know each other just now.
-            problems = []
+            # The broker and its client do not know each other just now, and what they say then is on its way for a while.
+            known, unknown = 0, unknown + 1
+            if unknown == LOOKS:
+                return
             continue
+        known += 1
         problems = [*_consumer_problems(actor, session, there), *_producer_problems(session, there)]
         if not problems:
             return
