@@ -237,7 +237,7 @@ class MessagingCore:
 
     def _make_stray(self, name: str) -> None:
         """Count the cache of this name as the newest of those that belong to no address."""
-        # It may be the oldest of them already, and is not to be forgotten for its own sake.
+        # The cache may be the oldest of them already, and is not to be forgotten for its own sake.
         self._stray_caches.pop(name, None)
         self._forget_strays(STRAY_CACHES_MAX - 1)
         self._stray_caches[name] = None

@@ -133,7 +133,7 @@ class MemberReceiving(AtMember, Receiver):
             self.begin_sequence()
 
     async def receive(self, session: Session, consumer: Consumer) -> None:
-        """What a home was told, and has not answered, comes again, from another member where that takes the home over."""
+        """An acknowledgement without an answer may be void: its messages come again, from the member that takes the home over."""
         try:
             await super().receive(session, consumer)
         except MQError:

@@ -306,7 +306,7 @@ class RoutingTable:
         return route
 
     def _balancing_of(self, address: str, bindings: Sequence[Binding]) -> LoadBalancing:
-        """As :meth:`balancing`, and where all remote queues of ``bindings`` are on wildcard addresses that of the one added last."""
+        """The load balancing as in :meth:`balancing`, or of the last remote queue where all ``bindings`` are on wildcard addresses."""
         found = self._balancing.get(address)
         if found is None:
             found = next((each.load_balancing for each in reversed(bindings) if isinstance(each, RemoteBinding)), LoadBalancing.OFF)

@@ -227,7 +227,7 @@ class QueueLifeTests(SynchronousTestCase):
         self.assertFalse(self.exists("t"))
 
     def test_a_client_that_makes_its_session_anew_keeps_its_temporary_queues(self) -> None:
-        """It has no confirmation window, and asks for its former session before it makes one of another name, as the clients do."""
+        """The client has no confirmation window.  Clients ask for the former session before they make one of another name."""
         session = self.world.peer().open(name="n")
         session.ok(wire.CreateQueueV2("t", "t", durable=False, temporary=True, routing_type=1))
         session.consume("t")

@@ -395,7 +395,7 @@ class NodeTests(SynchronousTestCase):
         self.assertEqual(self.attempts.node_id, NODE_ID)
 
     def test_the_nodes_that_a_broker_has_announced_at_its_own_place(self) -> None:
-        """What others say of that place, such as that the lost node is there, does not count."""
+        """The words of others about that place, such as that the lost node is there, do not count."""
         self.lose()
         self.attempts.begins()
         self.assertEqual(self.attempts.nodes_there(), [])

@@ -274,7 +274,7 @@ class Branches:
     async def set_transaction_timeout(self, seconds: int) -> bool:
         """Set the time limit of branches that are not prepared yet, in s (0: the broker's default); False when it cannot be set.
 
-        It holds until the next call, also in a session that is created anew after a failure.
+        The limit holds until the next call, also in a session that is created anew after a failure.
         """
         if not 0 <= seconds < _TIMEOUT_LIMIT:
             raise XAError(XAER_INVAL, f"a transaction timeout of {seconds} s; 0 (the default) or more is expected")
