@@ -211,7 +211,7 @@ class BrokerNode:
         self.world.schedule(0.2, self.start)
 
     def _keeps_what_it_began(self, new: Collection[str]) -> bool:
-        return self.store._begun is None or not self.disk.not_removed.isdisjoint(new)
+        return self.store._begun is None or self.store._begun.stay or not self.disk.not_removed.isdisjoint(new)
 
     def _start_again(self, process: Process) -> None:
         if process is self.process and process.alive and not self.running:

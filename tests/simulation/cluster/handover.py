@@ -67,8 +67,8 @@ class Handover:
                 duplicate_id = begin + reference.message.message_id.to_bytes(8, "big")
                 yield str(reference.message.property(IDENTITY)), partial(_has_got, third, duplicate_id)
 
-    async def _recording(self, target: Any, queue: Queue) -> Encode:
-        encode: Encode = await self._encoder(target, queue)
+    async def _recording(self, target: Any, queue: Queue, acknowledged: bool = False) -> Encode:
+        encode: Encode = await self._encoder(target, queue, acknowledged)
 
         def recorded(reference: Reference) -> Any:
             copy = copy_in(reference.message, queue.name)
