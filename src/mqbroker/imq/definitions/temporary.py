@@ -190,8 +190,12 @@ class TemporaryDestinations:
                 self._server.clock.call_later(0, self._server.turn.run, self._follow, *moved)
 
     def _follow(self, made: _Made, home: str) -> None:
-        """A client that is at ``home`` by now has lost its connection here; the link to ``home`` may be lost meanwhile, too."""
+        """A client that is at ``home`` by now has lost its connection here."""
         self._learn(made, home)
+        self._await(home)
+
+    def _await(self, home: str) -> None:
+        """The link to ``home`` may be lost, or not be there yet: without one nobody would tell that the destinations have ended."""
         if home not in self._peers.by_id and home not in self._timers:
             self._wait(home)
 
@@ -223,6 +227,8 @@ class TemporaryDestinations:
             self._end_at(str(name), home)
         for each in made:
             self._learn(each, home)
+        if made:
+            self._await(home)
         if told["names"] is not None:
             known = set(told["names"])
             for name in [*self._at(home), *self._moved]:

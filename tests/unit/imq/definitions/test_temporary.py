@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
@@ -172,6 +173,19 @@ class ReturningTests(TemporaryCase):
         self.assertEqual((self.one.queues, self.three.queues), (["t"], ["t"]))
         self.net.settle(2)
         self.assertEqual((self.one.queues, self.three.queues), ([], []))
+
+    def test_it_ends_where_the_link_to_its_home_was_never_up(self) -> None:
+        """The home tells of its destinations over the link that it has made itself, and dies before the other one is up."""
+        self.net.cut_off(self.two)
+        make(self.two)
+        assert self.two.store is not None
+        form = json.loads(self.two.store.settings["imq-temporary", "t"])
+        self.one.answer("temporary", [self.two.world.server.node_id, {"made": [form], "ended": [], "names": None}])
+        self.two.stop(crash=True)
+        self.net.settle(KEPT_SECONDS - 1)
+        self.assertEqual(self.one.queues, ["t"])
+        self.net.settle(2)
+        self.assertEqual(self.one.queues, [])
 
     def test_a_client_may_come_back_to_another_broker(self) -> None:
         make(self.two)
