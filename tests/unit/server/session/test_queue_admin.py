@@ -206,6 +206,14 @@ class QueueLifeTests(SynchronousTestCase):
         again.peer.lose()
         self.assertFalse(self.exists("t"))
 
+    def ask_in_vain(self) -> Peer:
+        """A new connection of a client whose former session cannot be reattached."""
+        peer = self.world.peer()
+        peer.version = 136
+        peer.send(wire.ReattachSession("n", -1), SESSION_CHANNEL)
+        self.assertEqual(peer.take(SESSION_CHANNEL), [wire.ReattachSessionResponse(-1, False)])
+        return peer
+
     def test_a_client_that_has_come_back_keeps_its_temporary_queues(self) -> None:
         session = self.world.peer().open(name="n")
         session.ok(wire.CreateQueueV2("t", "t", durable=False, temporary=True, routing_type=1))
@@ -215,10 +223,7 @@ class QueueLifeTests(SynchronousTestCase):
         session = self.world.peer().open(name="n", window_size=1000)
         session.ok(wire.CreateQueueV2("t", "t", durable=False, temporary=True))
         session.server_session.reattachable = False
-        peer = self.world.peer()
-        peer.version = 136
-        peer.send(wire.ReattachSession("n", -1), SESSION_CHANNEL)
-        self.assertEqual(peer.take(SESSION_CHANNEL), [wire.ReattachSessionResponse(-1, False)])
+        peer = self.ask_in_vain()
         again = peer.open(name="n")
         again.send(wire.CreateQueueV2("t", "t", durable=False, temporary=True, routing_type=1, requires_response=False))
         session.peer.lose()
@@ -233,10 +238,7 @@ class QueueLifeTests(SynchronousTestCase):
         session.consume("t")
         session.publish(b"held", "t")
         self.assertEqual(len(session.received()), 1)
-        peer = self.world.peer()
-        peer.version = 136
-        peer.send(wire.ReattachSession("n", -1), SESSION_CHANNEL)
-        self.assertEqual(peer.take(SESSION_CHANNEL), [wire.ReattachSessionResponse(-1, False)])
+        peer = self.ask_in_vain()
         again = peer.open(name="another")
         again.send(wire.CreateQueueV2("t", "t", durable=False, temporary=True, routing_type=1, requires_response=False))
         again.consume("t")
@@ -251,11 +253,7 @@ class QueueLifeTests(SynchronousTestCase):
         create = wire.CreateQueueV2("t", "t", durable=False, temporary=True, routing_type=1)
         session = self.world.peer().open(name="n")
         session.ok(create)
-        tried, peer, other = (self.world.peer() for _ in range(3))
-        for each in (tried, peer):
-            each.version = 136
-            each.send(wire.ReattachSession("n", -1), SESSION_CHANNEL)
-            self.assertEqual(each.take(SESSION_CHANNEL), [wire.ReattachSessionResponse(-1, False)])
+        tried, peer, other = self.ask_in_vain(), self.ask_in_vain(), self.world.peer()
         self.assertEqual(other.open().error(create), 101)
         again = peer.open(name="another")
         again.send(wire.CreateQueueV2("t", "t", durable=False, temporary=True, routing_type=1, requires_response=False))

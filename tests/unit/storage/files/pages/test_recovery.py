@@ -8,7 +8,7 @@ from unittest import mock
 from mqbroker.storage.disk.claim import OwnFolder
 from mqbroker.storage.errors import JournalDamagedError
 from mqclient.storageformat.files import folder_name
-from tests.unit.messaging.paging_support import Taker, numbered
+from tests.unit.messaging.paging_support import PagingBroker, Taker, numbered
 from tests.unit.storage.files.pages.test_disk import FolderCase
 from tests.unit.storage.support import PAGING
 
@@ -43,14 +43,19 @@ class RecoveryTests(FolderCase):
         broker.start()
         self.assertEqual(Taker(broker, broker.core.queues["q"]).drain(), numbered(100))
 
+    def with_pages_to_be_dropped(self, count: int = 10) -> PagingBroker:
+        """A broker that has stopped, and whose pages hold messages that do not survive."""
+        broker = self.filled(0)
+        for body in numbered(count):
+            broker.send(body, durable=False)
+        broker.messaging.stop()
+        broker.rig.stop()
+        return broker
+
     def test_on_a_full_disk_refused_starts_take_no_room_while_there_are_pages_to_be_dropped(self) -> None:
         for missing in (1, 16384, 16384 + 4096 - 1):
-            broker = self.filled(0)
-            for body in numbered(10):
-                broker.send(body, durable=False)
+            broker = self.with_pages_to_be_dropped()
             rig = broker.rig
-            broker.messaging.stop()
-            rig.stop()
             self.assertTrue(broker.page_files())
             before = rig.disk.files()
             rig.disk.capacity = rig.disk.used + 16384 + 4096 - missing
@@ -64,12 +69,8 @@ class RecoveryTests(FolderCase):
             self.assertEqual(broker.page_files(), [])
 
     def test_what_was_dropped_stays_dropped_when_a_start_is_given_up(self) -> None:
-        broker = self.filled(0)
-        for body in numbered(10):
-            broker.send(body, durable=False)
+        broker = self.with_pages_to_be_dropped()
         rig = broker.rig
-        broker.messaging.stop()
-        rig.stop()
         for _ in range(2):
             store = rig.make()
             store.open()
@@ -80,11 +81,8 @@ class RecoveryTests(FolderCase):
         rig.start()
 
     def test_what_was_dropped_stays_dropped_when_a_start_fails_after_that(self) -> None:
-        broker = self.filled(0)
-        broker.send(b"message", durable=False)
+        broker = self.with_pages_to_be_dropped(1)
         rig = broker.rig
-        broker.messaging.stop()
-        rig.stop()
         store = rig.make()
         store.open()
         with mock.patch.object(OwnFolder, "activated", side_effect=OSError(errno.ENOSPC, "no space")), self.assertRaises(OSError):
