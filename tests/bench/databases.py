@@ -76,7 +76,7 @@ class MadeDatabases:
     def __init__(self, folder: Path, names: Sequence[str], stack: ExitStack) -> None:
         self.errors: dict[str, str] = {}
         self.running: dict[str, Started] = {}
-        server = PostgresqlServer()
+        server = PostgresqlServer(syncs=True)
         stack.callback(server.close)
         for name in names:
             url = f"jdbc:{server.database().name}?user=tests"

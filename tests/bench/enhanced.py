@@ -63,7 +63,7 @@ class Measurement:
 
     def run(self, rounds: int) -> None:
         with ExitStack() as stack:
-            server = PostgresqlServer()
+            server = PostgresqlServer(syncs=True)
             stack.callback(server.close)
             model = enhanced(server, STAMP_SECONDS)
             ours = HomeBrokers(self._folder / PURE, places(namespace.OURS), model)

@@ -557,6 +557,7 @@ ENHANCED_PLANTS = {
         "suspect is None or suspect.stamp != row.stamp",
         "suspect is None",
         ("which has done nothing wrong",),
+        (3,),
     ),
     "taken-over-and-not-read": Plant(
         "mqbroker.messaging.messaging:Messaging.adopt",
@@ -577,6 +578,7 @@ ENHANCED_PLANTS = {
         "self.branches.restore(part.found, queues, held, duplicate_ids)",
         "pass",
         ("are left in the table of", "is stranded", "are stranded", *LOST, *WOULD_BE_LOST),
+        (10,),
     ),
     "inherited-not-read-at-a-start": Plant(
         "mqbroker.storage.sql.sqlstore:SqlStore._load",

@@ -38,9 +38,13 @@ def refuse_without() -> None:
 
 
 class PostgresqlServer:
-    """A server with its data in a new folder.  Raises CalledProcessError when it does not start."""
+    """A server with its data in a new folder.  Raises CalledProcessError when it does not start.
 
-    def __init__(self) -> None:
+    ``syncs``: commits wait for the disk, as where speed is measured.  Without that only a crash of the machine would lose any.
+    """
+
+    def __init__(self, syncs: bool = False) -> None:
+        self._syncs = "on" if syncs else "off"
         folder = programs()
         assert folder is not None, "PostgreSQL is not installed"
         self._programs = folder
@@ -56,7 +60,8 @@ class PostgresqlServer:
         self.start()
 
     def start(self) -> None:
-        settings = f"-p {self.port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={self._folder} -c max_connections=50"
+        network = f"-p {self.port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={self._folder} -c max_connections=50"
+        settings = f"{network} -c fsync={self._syncs} -c full_page_writes={self._syncs}"
         self._run(
             "pg_ctl",
             "-D",

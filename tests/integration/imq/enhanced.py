@@ -10,6 +10,7 @@ from mqbroker.process.sqlite import SqliteDatabase
 from mqbroker.storage.shared.brokers import BrokerRow, BrokerTable, State
 from mqbroker.storage.sql.database import Connection, Database
 from mqbroker.storage.sql.schema import table
+from tests.integration.brokers import Broker
 from tests.integration.imq.members import Members, Processes
 
 T = TypeVar("T")
@@ -62,6 +63,21 @@ class EnhancedProcesses(Processes):
     def taker(self, number: int) -> int:
         """Who has taken over a member."""
         return int(self.rows()[number].taker[1:])
+
+    def freeze(self, number: int) -> Broker:
+        """Let a member do nothing, outside of its transactions.
+
+        SQLite would let one that stands still within a transaction hold up all others (docs/imq.md), its taker too.
+        """
+        frozen = self.running[number]
+
+        def while_nobody_else_writes(connection: Connection) -> None:
+            connection.begin()
+            frozen.hold_up()
+            connection.rollback()
+
+        self.ask(while_nobody_else_writes)
+        return frozen
 
     def following(self, number: int) -> int:
         """The member that stands in for another one: the next in the circle of the node ids."""

@@ -78,8 +78,8 @@ class EnhancedTests(EnhancedMembers):
         producer, queue = context.create_producer(), context.create_queue("orders")
         for number in range(COUNT):
             producer.send(queue, f"m{number}")
-        frozen, taker = self.members.running[0], self.enhanced.following(0)
-        frozen.hold_up()
+        taker = self.enhanced.following(0)
+        frozen = self.enhanced.freeze(0)
         self.taken_over(0)
         self.abandon(context)
         at_taker = self.context(taker)
@@ -129,8 +129,7 @@ class EnhancedTests(EnhancedMembers):
         for number in range(COUNT):
             producer.send(queue, f"m{number}")
         self.texts(context.create_consumer(queue), COUNT)
-        frozen = self.members.running[0]
-        frozen.hold_up()
+        frozen = self.enhanced.freeze(0)
         self.abandon(context)
         # It finds this, and the end of a delivery, when it goes on.
         threading.Thread(target=self._acknowledges, args=(context,), daemon=True).start()

@@ -80,7 +80,7 @@ class PostgresqlTests(EnhancedMembers):
     def test_nobody_is_taken_over_because_the_server_was_started_again(self) -> None:
         self.filled(0)
         before = {number: (row.owner, row.node_id) for number, row in self.enhanced.rows().items()}
-        for seconds in (0.5, 4.0):
+        for seconds in (0.5, 2.0):
             self.server.stop("fast")
             time.sleep(seconds)
             self.server.start()

@@ -193,6 +193,11 @@ class PairGroup(OwnDisksGroup):
         return max(super().held_up_until, *(node.slow_until for node in self.nodes))
 
     @property
+    def owners(self) -> list[HaNode]:
+        """The broker that has all that was acknowledged, in a list."""
+        return self.fronts
+
+    @property
     def replica(self) -> HaNode | None:
         """The broker whose copy has to have all that was acknowledged; None while that of the active one is alone."""
         front = self.front

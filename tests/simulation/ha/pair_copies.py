@@ -32,7 +32,7 @@ class PairCopies(Copies):
         if group.ledger.is_split:
             return
         replica = group.replica
-        self._nodes = group.fronts if replica is None or self._rng.random() < 0.5 else [replica]
+        self._nodes = group.owners if replica is None or self._rng.random() < 0.5 else [replica]
         super().look()
         self._nodes = group.fronts
 

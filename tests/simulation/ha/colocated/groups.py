@@ -124,6 +124,12 @@ class CopiedSide(Side, PairGroup):
             self.limit_of(node, room)
 
     @property
+    def owners(self) -> list[HaNode]:
+        """The primary to which the backup has given way, if the place of the backup has another copy before the primary serves."""
+        front = self.front
+        return [self.home] if isinstance(front, HostedNode) and not self.colony.is_in_place(front) else self.fronts
+
+    @property
     def replica(self) -> HaNode | None:
         front = self.front
         if not front.running or front.store.failed or len(front.store.conditions) == 1:
