@@ -38,6 +38,8 @@ class Session:
         self.heard = 0.0
         self.reached_at = 0.0
         """Requests of one session take effect in their order: when the last one does."""
+        self.under_way: list[Callable[[], object]] = []
+        """The requests that have not arrived yet, each as what lets it arrive."""
 
 
 class LockService:
@@ -53,6 +55,7 @@ class LockService:
         self._held = held
         self._rng = world.generator("lock service")
         self._holders: dict[str, Session] = {}
+        self._sessions: list[Session] = []
         self._down_until = 0.0
         self._healed = False
 
@@ -69,10 +72,15 @@ class LockService:
             self.end(session)
 
     def heal(self) -> None:
+        """From now on every request is answered in time; those that are late arrive at once."""
         self._healed = True
         self.lost_answers = 0
         self.aims.clear()
         self._down_until = 0.0
+        for session in self._sessions:
+            session.reached_at = 0.0
+            for arrive in session.under_way[:]:
+                arrive()
 
     # --- what requests do
 
@@ -85,7 +93,14 @@ class LockService:
         late = rng.uniform(0, LATEST) if rng.random() < LATE and not self._healed else 0.0
         arrival = now + self._latency() + self._held(session.host, HOST) + late
         session.reached_at = arrival = max(arrival, session.reached_at)
-        self.world.schedule(arrival - now, self._arrive, session, request, answered)
+
+        def arrive() -> None:
+            if arrive in session.under_way:
+                session.under_way.remove(arrive)
+                self._arrive(session, request, answered)
+
+        session.under_way.append(arrive)
+        self.world.schedule(arrival - now, arrive)
 
     def _arrive(self, session: Session, request: Callable[[Session], Any], answered: Callable[[Any], object]) -> None:
         if self.world.now < self._down_until:
@@ -102,7 +117,9 @@ class LockService:
 
     def session(self, host: str) -> Session:
         """A session that is to be opened."""
-        return Session(host, self._rng.uniform(0, LATEST) if self._rng.random() < 0.2 else 0.0)
+        session = Session(host, self._rng.uniform(0, LATEST) if self._rng.random() < 0.2 else 0.0)
+        self._sessions.append(session)
+        return session
 
     def open(self, session: Session) -> bool:
         session.open = True

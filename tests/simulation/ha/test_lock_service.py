@@ -9,7 +9,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.ha.locks.conformance import NAME, LosableLockManagerContract
 from mqbroker.ha.locks.contract import LockManager, UnavailableError
-from tests.simulation.ha.lock_service import LATEST, REQUEST_SECONDS, SESSION_SECONDS, LockService, SimulatedLockManager
+from tests.simulation.ha.lock_service import BEAT_SECONDS, LATEST, REQUEST_SECONDS, SESSION_SECONDS, LockService, SimulatedLockManager
 from tests.simulation.world import Process, World
 from tests.support.disk import SimulatedCrash
 
@@ -70,6 +70,15 @@ class FaultTests(ServiceTestCase):
         self.other.start(self.lost.append)
         self.assertTrue(self.other.try_lock(NAME))
         self.assertEqual(self.other.number(NAME), 0)
+
+    def test_what_is_late_arrives_when_everything_is_healed(self) -> None:
+        """Once a late request held up all later ones, and a session was lost in the peace after the faults."""
+        self.blocked = self.world.now + SESSION_SECONDS + LATEST + 1
+        self.world.run(2 * BEAT_SECONDS)
+        self.blocked = 0.0
+        self.service.heal()
+        self.world.run(SESSION_SECONDS + LATEST + 2)
+        self.assertEqual(self.lost, [])
 
     def test_the_session_of_a_process_that_has_ended_ends_later(self) -> None:
         self.processes[0].end()
