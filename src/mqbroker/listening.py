@@ -13,7 +13,7 @@ from twisted.internet.error import CannotListenError
 from twisted.logger import Logger
 
 from mqbroker.node.parts import StartError
-from mqbroker.process.descriptors import sockets_max
+from mqbroker.process.descriptors import high_descriptor, sockets_max
 from mqbroker.server.management.acceptor_control import AcceptorControl
 from mqbroker.server.transport.acceptor import Acceptor, ConnectingServer, Sockets, speaks_core
 from mqbroker.server.transport.tls_policy import TlsConfigurationError
@@ -63,7 +63,9 @@ class Listeners:
         if not speaks_core(uri):
             log.warn("acceptor {name} is not opened: its protocols do not include CORE, the only one this broker speaks", name=uri.name)
             return
-        acceptor = Acceptor(self._server, uri, self._reactor, self._read_file, _set_socket_buffers, self._sockets, _refuse_now)
+        acceptor = Acceptor(
+            self._server, uri, self._reactor, self._read_file, _set_socket_buffers, self._sockets, _close_first, _refuse_now
+        )
         domain = acceptor.security_domain
         if domain is not None and domain not in self._domains:
             known = nearest_name(domain, self._domains) or ", ".join(self._domains) or "none"
@@ -98,6 +100,16 @@ class Listeners:
             self._in_process.pop()()
         acceptors, self.acceptors = self.acceptors, []
         return gatherResults([acceptor.stop() for acceptor in acceptors], consumeErrors=True)
+
+
+def _close_first(port: Any) -> None:
+    """Let the system close ``port`` before the connections when this process is killed, where it can; otherwise see :func:`_refuse_now`."""
+    with suppress(OSError):
+        high = socket.socket(fileno=high_descriptor(port.fileno()))
+        port.stopReading()
+        port.socket.close()
+        port.socket, port.fileno = high, high.fileno
+        port.startReading()
 
 
 def _refuse_now(port: Any) -> None:

@@ -139,7 +139,7 @@ def broker_url() -> str:
         return peer
     folder = Path(tempfile.mkdtemp(prefix="mqbroker-test-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return (_artemis(folder) if peer == "artemis" else _mqbroker(folder)).url
+    return (_artemis(folder) if peer == "artemis" else start_mqbroker(folder)).url
 
 
 def against_artemis() -> bool:
@@ -147,7 +147,8 @@ def against_artemis() -> bool:
     return bool(os.environ.get("MQBROKER_TEST_PEER"))
 
 
-def _mqbroker(folder: Path) -> Broker:
+def start_mqbroker(folder: Path) -> Broker:
+    """A broker of ours, at a port that the system chooses, with its data in ``folder``."""
     configuration = folder / "broker.xml"
     configuration.write_text(CONFIGURATION.format(folder=folder / "data", port=0))
     twistd = [sys.executable, "-c", "from twisted.scripts.twistd import run; run()", "-n", "--pidfile="]

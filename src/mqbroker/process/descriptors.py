@@ -5,11 +5,18 @@ A process that has none left cannot write its journal on: it would end although 
 
 from __future__ import annotations
 
+import fcntl
 import resource
 
 DESCRIPTORS_MAX = 1 << 20
 """Descriptors of files and sockets that the broker asks the system for at most: some systems allow a thousand million, and others have
 tables for them."""
+
+HIGH_MAX = 1 << 16
+"""Descriptors above this one would cost the system a larger table: it has 8 bytes for each up to the highest one."""
+
+HIGH_SHARE = 64
+"""Descriptors that stay free above a high one, for others of its kind."""
 
 FILES_SHARE = 4
 """One descriptor in this many is kept for files: segments, the page that each paging address writes, and files that are read."""
@@ -27,3 +34,13 @@ def sockets_max() -> int:
     """The number of connections that leaves enough descriptors for files; -1 = any number."""
     soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     return -1 if soft == resource.RLIM_INFINITY else soft - soft // FILES_SHARE
+
+
+def high_descriptor(descriptor: int) -> int:
+    """Another descriptor of the same file, above those of nearly all others.  Raises OSError when none is free there.
+
+    Linux closes what a killed process had open from the highest descriptor down.
+    """
+    soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    limit = HIGH_MAX if soft == resource.RLIM_INFINITY else min(soft, HIGH_MAX)
+    return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, max(limit - HIGH_SHARE, 0))

@@ -12,7 +12,7 @@ from mqbroker.cluster.membership.member_machine import MemberData, make_member_m
 from mqbroker.messaging.turns.turn import Turn
 from mqclient.errors import MQError, NotConnectedError
 from mqclient.protocol.connection import DisconnectReceived
-from mqclient.protocol.topology import TopologyMember, same_connector
+from mqclient.protocol.topology import TopologyMember, same_connector, same_place
 from mqclient.wire.packets import REASON_SCALE_DOWN
 from mqclient.wire.primitives import TransportConfiguration
 
@@ -72,6 +72,8 @@ class Member:
         """Time of the first failure (ms since 1970) since the link was up; None while it is up."""
         self._owner = owner
         self._announced = announced
+        self._place: TransportConfiguration | None = None
+        """Where the link is, or was until it was lost; None before, and after an attempt that has failed."""
         self._reported_down = False
         self._unreached_ms: int | None = None
         """Since when the topology has the member although there is no link to it (ms since 1970); None while there is nothing to report."""
@@ -120,6 +122,7 @@ class Member:
     async def connected(self, factory: SessionFactory) -> None:
         """The connection is up.  Raises NotConnectedError when another broker is in the place of the member."""
         self._check_identity(factory)
+        self._place = factory.connector
         await self.load.connected(factory)
 
     def started(self, session: Session) -> None:
@@ -131,6 +134,7 @@ class Member:
 
         A member that stops before the first link to it is up does not say goodbye here.
         """
+        self._place = None
         self._failed(error)
         self._run(self._machine.connection_lost)
         since = self._unreached_ms
@@ -142,7 +146,8 @@ class Member:
     def lost(self, reason: MQError, disconnect: DisconnectReceived | None) -> None:
         """The link failed; the bridge tries again unless it is stopped."""
         self._failed(reason)
-        if disconnect is None:
+        # The broker that goes may be one that has lost its store, after another one has gone on as this node.
+        if disconnect is None or self._has_moved():
             log.warn("the link to {node} was lost: {reason}", node=self.node_id, reason=str(reason))
             self._run(self._machine.connection_lost)
             return
@@ -183,6 +188,8 @@ class Member:
             self._owner.member_up(self._announced)
 
     def member_down(self) -> None:
+        if self._has_moved():
+            return  # others hear of the new place, and clients find the member there
         self._reported_down = True
         self._unreached_ms = None
         self._announced = self._owner.topology.get(self.node_id) or self._announced
@@ -216,6 +223,13 @@ class Member:
         }
 
     # --- inside
+
+    def _has_moved(self) -> bool:
+        """Is the member known at another place than that of the link?"""
+        known = self._owner.topology.get(self.node_id)
+        if known is None or known.primary is None or self._place is None:
+            return False
+        return not same_place(known.primary, self._place)
 
     def _failed(self, error: MQError) -> None:
         self.last_error = str(error)

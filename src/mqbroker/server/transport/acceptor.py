@@ -236,8 +236,9 @@ class Acceptor:
     """One ``acceptor`` of broker.xml: listens on each of its hosts.
 
     ``read_file`` reads key stores, ``reactor`` listens, ``set_socket_buffers`` takes a transport and the sizes of its send and receive
-    buffers in bytes (-1 = the system's default), ``sockets`` counts the sockets of all acceptors, ``refuse_now`` lets the system refuse
-    clients of a port whose socket is closed only in the next turn of the loop.
+    buffers in bytes (-1 = the system's default), ``sockets`` counts the sockets of all acceptors, ``close_first`` lets the system close a
+    port before its connections when the process dies, ``refuse_now`` lets it refuse clients of a port whose socket is closed only in the
+    next turn of the loop.
     """
 
     def __init__(
@@ -248,6 +249,7 @@ class Acceptor:
         read_file: Callable[[str], bytes],
         set_socket_buffers: Callable[[Any, int, int], object] = lambda transport, send, receive: None,
         sockets: Sockets | None = None,
+        close_first: Callable[[Any], object] = lambda port: None,
         refuse_now: Callable[[Any], object] = lambda port: None,
     ) -> None:
         self.server = server
@@ -270,6 +272,7 @@ class Acceptor:
         self._limit = int(uri.parameters.get("connectionsAllowed", "-1"))
         self._open = 0
         self._sockets = sockets or Sockets()
+        self._close_first = close_first
         self._refuse_now = refuse_now
         self._ports: list[IListeningPort] = []
         self._last_refusal = -REFUSALS_LOGGED_SECONDS
@@ -314,6 +317,7 @@ class Acceptor:
             for host in self.uri.hosts:
                 interface = {"0.0.0.0": "", "localhost": "127.0.0.1"}.get(host, host)
                 port = self._reactor.listenTCP(self.uri.port, factory, backlog if backlog > 0 else BACKLOG_DEFAULT, interface)
+                self._close_first(port)
                 _accept_few(port)
                 self._ports.append(port)
         except BaseException:

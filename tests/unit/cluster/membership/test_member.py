@@ -9,6 +9,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from mqbroker.cluster.membership.member import CONTRADICTION_SECONDS, UNREACHABLE_MS, Member
 from mqclient.errors import NotConnectedError
+from mqclient.protocol.connection import DisconnectReceived
 from mqclient.protocol.topology import TopologyMember
 from tests.support.clock import FakeClock
 from tests.unit.cluster.support import connector
@@ -75,6 +76,49 @@ class IdentityTests(SynchronousTestCase):
 
     def test_a_broker_that_says_nothing_of_its_place(self) -> None:
         self.successResultOf(self.connected("c", []))
+
+
+class MovedTests(SynchronousTestCase):
+    """The store of the broker to which the link is was taken by its backup, which goes on as the same node at another place."""
+
+    def setUp(self) -> None:
+        self.known = TopologyMember("b", 1, connector(1))
+        self.owner = Mock()
+        self.owner.topology.get = lambda node_id: self.known
+        self.owner.turn.run = lambda function, *args: function(*args)
+        self.load = Mock(connected=self._asked)
+        self.member = Member(self.owner, self.known, self.load)
+        self.member.start()
+        self.successResultOf(Deferred.fromCoroutine(self.member.connected(Mock(node_id="b", nodes_there=["b"], connector=connector(1)))))
+        self.member.started(Mock())
+
+    async def _asked(self, factory: object) -> None:
+        """The member is asked for its queues."""
+
+    def end(self) -> None:
+        """The broker at the place of the link says goodbye."""
+        self.member.lost(NotConnectedError("stopped"), DisconnectReceived("b", 2, None, None))
+
+    def test_who_says_goodbye_at_the_former_place_does_not_end_the_member(self) -> None:
+        self.known = TopologyMember("b", 2, connector(2), connector(1))
+        self.end()
+        self.assertEqual((self.member.state, list(self.member.connectors())), ("connecting", [connector(2), connector(1)]))
+        self.owner.topology.lost.assert_not_called()
+        self.owner.member_gone.assert_not_called()
+        self.load.disconnected.assert_called_once_with()
+
+    def test_one_that_cannot_be_reached_at_its_new_place_leaves_the_topology(self) -> None:
+        self.owner.clock.wall_ms = lambda: 1_000
+        self.known = TopologyMember("b", 2, connector(2))
+        self.end()
+        self.owner.clock.wall_ms = lambda: 1_000 + UNREACHABLE_MS
+        self.member.attempt_failed(NotConnectedError("refused"))
+        self.owner.topology.lost.assert_called_once_with("b")
+
+    def test_who_says_goodbye_where_the_member_is_ends_it(self) -> None:
+        self.end()
+        self.owner.topology.lost.assert_called_once_with("b")
+        self.owner.member_gone.assert_called_once_with(self.member)
 
 
 class UnreachedTests(SynchronousTestCase):
