@@ -13,7 +13,7 @@ from tests.interop.instance import Additions
 from tests.interop.mqbroker_process import MqbrokerProcess
 from tests.support.postgresql import PostgresqlServer, refuse_without
 
-ROUNDS = 3
+ROUNDS = 2
 
 
 def store(url: str) -> Additions:
