@@ -20,12 +20,13 @@ from mqclient.errors import AddressFullError, MQError, NotConnectedError, Transa
 from mqclient.management import id_cache
 from mqclient.wire.packets import Commit, ProducerCredits, ProducerFailCredits, ProducerRequestCredits, SessionSend
 from tests.integration.brokers import environment
+from tests.integration.mqclient.jms.case import waits_for_messages
 from tests.integration.mqclient.test_shells import ShellTestCase
 
 
 class ThreadsTestCase(ShellTestCase):
     def open(self, runner: Runner, transacted: bool = False, **settings: Any) -> Any:
-        values = {"call_timeout": 5000, "block_on_durable_send": False, **settings}
+        values = {"call_timeout": 20_000, "block_on_durable_send": False, **settings}
         locator = runner.locator(self.connectors(), LocatorSettings(**values))
         factory = runner.call(locator.create_session_factory)
         session = runner.call(factory.create_session, auto_commit_sends=not transacted, auto_commit_acks=not transacted)
@@ -62,10 +63,11 @@ class EndTests(ThreadsTestCase):
             threads = [threading.Thread(target=lambda: found.append(consumer.receive())), threading.Thread(target=call)]
             for thread in threads:
                 thread.start()
-            time.sleep(0.05)
+            while not (waits_for_messages(threads[0]) and runner._outcomes):
+                time.sleep(0.01)
             runner.reactor.callFromThread(runner.reactor.stop)
             for thread in threads:
-                thread.join(5)
+                thread.join(20)
             self.assertRaises(NotConnectedError, runner.call, lambda: None)
             self.assertRaises(NotConnectedError, runner.post, lambda: None)
             return found
@@ -99,7 +101,7 @@ class EndTests(ThreadsTestCase):
                 thread.start()
             runner.reactor.callFromThread(stop)
             for thread in threads:
-                thread.join(5)
+                thread.join(20)
             return len(outcomes)
 
         self.assertEqual(await self.in_thread(work), 4)
@@ -148,7 +150,7 @@ for number in range(300):
 """
 
         def work() -> int:
-            return subprocess.run([sys.executable, "-c", program], check=False, env=environment(), timeout=15).returncode
+            return subprocess.run([sys.executable, "-c", program], check=False, env=environment(), timeout=60).returncode
 
         count = self.broker.sent
         self.assertEqual(await deferToThread(work), 0)
@@ -224,7 +226,7 @@ class PostedSendsTests(ThreadsTestCase):
             thread.start()
             waited = not done.wait(0.2)
             runner.call(session.flow.granted, "q", 100_000)
-            thread.join(5)
+            thread.join(20)
             names = [packet.NAME for _, packet in self.broker.received_packets if isinstance(packet, (SessionSend, Commit))]
             runner.call(locator.close)
             return waited, names
@@ -285,7 +287,8 @@ class PostedSendsTests(ThreadsTestCase):
 
             made: Any = reactor
             made.callFromThread(self.broker.cut)
-            time.sleep(0.1)
+            while not session.rollback_only:  # it has noticed
+                time.sleep(0.01)
             for _ in range(30):
                 producer.send(session.create_message())
             self.assertRaises(TransactionRolledBackError, sender.commit)
@@ -319,7 +322,7 @@ class PostedSendsTests(ThreadsTestCase):
             for thread in threads:
                 thread.start()
             for thread in threads:
-                thread.join(10)
+                thread.join(30)
             shared.close()
             self.assertEqual(errors, [])
             runner.call(locator.close)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -14,11 +15,12 @@ from twisted.trial.unittest import TestCase
 from mqclient.blocking import Runner
 from mqclient.core.api import LocatorSettings, TransportConfiguration
 from mqclient.errors import ObjectClosedError, OperationTimeoutError
+from tests.integration.mqclient.jms.case import waits_for_messages
 from tests.integration.mqclient.server import SocketBroker
 
 
 class ShellTestCase(TestCase):
-    timeout = 20
+    timeout = 100  # s: for a busy machine
 
     def setUp(self) -> Any:
         self.broker = SocketBroker()
@@ -28,7 +30,7 @@ class ShellTestCase(TestCase):
         return Deferred.fromCoroutine(self.broker.stop())
 
     def url(self, parameters: str = "") -> str:
-        return f"tcp://127.0.0.1:{self.broker.port}?callTimeout=5000{parameters}"
+        return f"tcp://127.0.0.1:{self.broker.port}?callTimeout=20000{parameters}"
 
     def connectors(self) -> list[TransportConfiguration]:
         return [TransportConfiguration("it", "netty", (("host", "127.0.0.1"), ("port", str(self.broker.port))))]
@@ -41,7 +43,7 @@ class BlockingCase(ShellTestCase):
         return [await deferToThread(function, runner) for runner in (Runner(reactor), Runner(None))]
 
     def open(self, runner: Runner, **settings: Any) -> Any:
-        locator = runner.locator(self.connectors(), LocatorSettings(call_timeout=5000, **settings))
+        locator = runner.locator(self.connectors(), LocatorSettings(call_timeout=20_000, **settings))
         factory = runner.call(locator.create_session_factory)
         session = runner.call(factory.create_session)
         runner.call(session.start)
@@ -57,7 +59,7 @@ class BlockingTests(BlockingCase):
             found = []
             for _ in range(3):
                 runner.call(producer.send, session.create_message())
-                received = consumer.receive(2000)
+                received = consumer.receive(10_000)
                 assert received is not None
                 consumer.acknowledge(received)
                 found.append(runner.read_body(received) == b"")
@@ -71,7 +73,14 @@ class BlockingTests(BlockingCase):
         def work(runner: Runner) -> Any:
             locator, session = self.open(runner)
             consumer = runner.create_consumer(session, "q")
-            threading.Timer(0.05, runner.call, (session.close,)).start()
+            receiving = threading.current_thread()
+
+            def close() -> None:
+                while not waits_for_messages(receiving):
+                    time.sleep(0.01)
+                runner.call(session.close)
+
+            threading.Thread(target=close).start()
             found = consumer.receive()
             self.assertRaises(ObjectClosedError, consumer.receive)
             runner.call(locator.close)

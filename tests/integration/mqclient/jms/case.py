@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import threading
 import time
 import uuid
 from collections.abc import Callable
@@ -10,10 +12,19 @@ from typing import Any
 from twisted.trial.unittest import SynchronousTestCase
 
 from mqclient.jms import Connection, ConnectionFactory, JMSContext, Message, MessageConsumer, Session, TextMessage
+from mqclient.shells.threads import SharedBuffer
 from tests.integration.brokers import broker_url
 
-WAIT = 5_000  # ms: for what must come
+WAIT = 30_000  # ms: for what must come; a busy machine may stand still for seconds
 NOTHING = 150  # ms: for what must not come
+
+
+def waits_for_messages(thread: threading.Thread) -> bool:
+    """Has the thread come to the wait of a receive?  What it is in is seen from now on, whatever the other threads do."""
+    frame = sys._current_frames().get(thread.ident or 0)
+    while frame is not None and frame.f_code is not SharedBuffer.wait.__code__:
+        frame = frame.f_back
+    return frame is not None
 
 
 class BrokerCase(SynchronousTestCase):

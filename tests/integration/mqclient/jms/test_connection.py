@@ -130,8 +130,8 @@ class DisconnectTests(FailureCase):
         thread = threading.Thread(target=receive)
         thread.start()
         self.proxy.cut()
-        thread.join(5)
-        self.assertTrue(closed.wait(5))
+        thread.join(WAIT / 1000)
+        self.assertTrue(closed.wait(WAIT / 1000))
         self.assertEqual(([one.error_code for one in reported], connection.closed), (["DISCONNECT"], True))
         self.assertRaises(JMSException, session.create_producer, self.name)
 

@@ -190,7 +190,7 @@ class TemporaryTests(BrokerCase):
         consumer = client.create_consumer(answers)
         sent = client.create_producer(self.name).send(question)
         answer = consumer.receive(WAIT)
-        thread.join(5)
+        thread.join(WAIT / 1000)
         assert answer is not None
         self.assertEqual((self.text(answer), answer.correlation_id), ("pong", sent.message_id))
         self.assertRaises(JMSException, answers.delete)

@@ -15,7 +15,7 @@ from mqclient.jms import (
     Session,
     TextMessage,
 )
-from tests.integration.mqclient.jms.case import NOTHING, WAIT, BrokerCase
+from tests.integration.mqclient.jms.case import NOTHING, WAIT, BrokerCase, waits_for_messages
 
 
 class ModeCase(BrokerCase):
@@ -223,7 +223,7 @@ class ListenerTests(ModeCase):
             done.set()
 
         consumer.listener = listener
-        self.assertTrue(done.wait(5))
+        self.assertTrue(done.wait(WAIT / 1000))
         session.close()
         self.assertEqual(self.left(), ["b"], "the listener has had the other one")
 
@@ -253,7 +253,7 @@ class ListenerTests(ModeCase):
 
         def listener(message: Message) -> None:
             begun.set()
-            closing.wait(5)
+            closing.wait(WAIT / 1000)
             try:
                 self.eventually(lambda: connection.closed)
                 time.sleep(0.1)  # by now it waits for this listener
@@ -265,11 +265,11 @@ class ListenerTests(ModeCase):
         consumer = session.create_consumer(self.name)
         self.filled(self.session(), "a").close()
         consumer.listener = listener
-        self.assertTrue(begun.wait(5))
+        self.assertTrue(begun.wait(WAIT / 1000))
         thread = threading.Thread(target=connection.close)
         thread.start()
         closing.set()
-        thread.join(15)
+        thread.join(WAIT / 1000)
         self.assertEqual(errors, [])
         self.assertEqual(self.left(), [])
         self.name += ".out"
@@ -320,9 +320,9 @@ class LifeCycleTests(ModeCase):
             results: list[object] = []
             thread = threading.Thread(target=lambda consumer=consumer, results=results: results.append(consumer.receive()))
             thread.start()
-            self.eventually(thread.is_alive)
+            self.eventually(lambda thread=thread: waits_for_messages(thread))
             (connection if close_connection else consumer).close()
-            thread.join(5)
+            thread.join(WAIT / 1000)
             self.assertEqual(results, [None])
 
     def test_the_factory_is_frozen_and_closes_its_connections(self) -> None:
@@ -363,7 +363,7 @@ class AsyncSendTests(ModeCase):
     def test_futures(self) -> None:
         session = self.session(confirmation_window_size=100_000)
         futures = [session.create_producer(self.name).send_async(str(number)) for number in range(10)]
-        sent = [future.result(5) for future in futures]
+        sent = [future.result(WAIT / 1000) for future in futures]
         self.assertEqual([self.text(message) for message in sent], [str(number) for number in range(10)])
         self.assertEqual(len(self.left()), 10)
 
