@@ -15,7 +15,7 @@ async def exchange(locator: Any) -> list[int]:
     received = []
     for _ in range(3):
         await producer.send(session.create_message())
-        found = await consumer.receive(2000)
+        found = await consumer.receive(10_000)
         await found.acknowledge()
         received.append(found.message_id)
     assert await consumer.receive(50) is None

@@ -28,7 +28,7 @@ async def exchange(session: Session, name: str) -> list[bytes]:
         message = session.create_message()
         message.body = b"%d" % number
         await producer.send(message)
-        received = await consumer.receive(5000)
+        received = await consumer.receive(10_000)
         assert received is not None
         await received.acknowledge()
         bodies.append(received.body)
@@ -88,7 +88,7 @@ class BrokerTests(SocketsTestCase):
             await session.start()
             found = []
             for _ in range(count + 1):
-                message = await consumer.receive(5000)
+                message = await consumer.receive(10_000)
                 assert message is not None
                 found.append(message.plain_body() if message.large is None else await message.large.read())
                 await message.acknowledge()
@@ -114,14 +114,14 @@ class BrokerTests(SocketsTestCase):
         self.assertEqual(self.runtime.run(work(), 20), [0, 10])
 
     def test_what_arrived_during_an_absence_is_there(self) -> None:
-        session = self.open(f"{self.broker.tcp_url}?connectionTTL=60000&callTimeout=100")
+        session = self.open(f"{self.broker.tcp_url}?connectionTTL=60000&callTimeout=2000")  # so much for the opening, too
         call = session.queue_query("absence")
         self.runtime.pump(0)
         # The answer comes while nobody looks, and the limit passes.
         probe = self.open(self.broker.url)
         other = SocketRuntime()
         self.addCleanup(other.close)
-        other.pump(0.15)
+        other.pump(2.1)
         self.assertFalse(probe.closed)
         self.assertFalse(self.runtime.run(call, 20).exists)
 

@@ -36,7 +36,7 @@ class BadPeerTests(SocketsTestCase):
             port = int(broker.tcp_url.rsplit(":", 1)[1])
             found = [(socket.AF_INET, socket.SOCK_STREAM, 0, "", ("127.0.0.1", number)) for number in (closed, full, port)]
             self.patch(socket, "getaddrinfo", lambda *args, **options: found)
-            self.assertFalse(self.open("tcp://several:61616?connect-timeout-millis=400").closed)
+            self.assertFalse(self.open("tcp://several:61616?connect-timeout-millis=4000").closed)
 
     def test_a_peer_that_accepts_nothing(self) -> None:
         with full_port() as port:

@@ -33,10 +33,10 @@ class ThreadTests(BlockingCase):
             consumer.set_message_handler(listen, dispatcher)
             for _ in range(2):
                 runner.call(producer.send, session.create_message())
-            assert enough.wait(5)
+            assert enough.wait(20)
             self.assertRaises(IllegalStateError, consumer.receive)
-            assert dispatcher.wait_idle(1000)
-            assert dispatcher.close(1000)
+            assert dispatcher.wait_idle(20_000)
+            assert dispatcher.close(20_000)
             runner.call(locator.close)
             return threads
 

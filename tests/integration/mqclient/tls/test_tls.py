@@ -29,7 +29,7 @@ from tests.integration.mqclient.server import SocketBroker
 
 
 class TlsCase(TestCase):
-    timeout = 20
+    timeout = 100  # s: for a busy machine
 
     def setUp(self) -> None:
         folder = Path(self.mktemp())
@@ -74,7 +74,7 @@ class TlsCase(TestCase):
         ]
 
     async def outcomes(self, port: int, parameters: str) -> list[str | Exception]:
-        url = f"tcp://127.0.0.1:{port}?sslEnabled=true&callTimeout=1000&{parameters}"
+        url = f"tcp://127.0.0.1:{port}?sslEnabled=true&callTimeout=20000&{parameters}"
 
         async def main() -> list[int]:
             return await exchange(mqclient.asyncio.server_locator(url))
