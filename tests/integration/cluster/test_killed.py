@@ -20,11 +20,15 @@ class KilledTests(ProcessTestCase):
         producer = probe.create_producer(probe.create_topic("topic"))
         consumer = session.create_durable_consumer(session.create_topic("topic"), "sub")
         deadline = time.monotonic() + WAIT_MS / 1000
-        while consumer.receive(50) is None:
+        sent = 0
+        while (message := consumer.receive(50)) is None:
             assert time.monotonic() < deadline, "the subscription is not known to the other node"
-            producer.send(probe.create_text_message("probe"))
-        while consumer.receive(300) is not None:
-            pass
+            sent += 1
+            producer.send(probe.create_text_message(f"probe {sent}"))
+        # Since it is known all probes come; those that are on their way would else be found by the test.
+        while message.text != f"probe {sent}":  # type: ignore[attr-defined]
+            message = consumer.receive(WAIT_MS)
+            assert message is not None, "a probe is lost"
         self.close()
 
     def send(self, then: Callable[[int], None] = lambda number: None) -> None:
