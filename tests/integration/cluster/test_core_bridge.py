@@ -16,6 +16,7 @@ from mqclient.blocking import get_runner
 from mqclient.jms import ConnectionFactory, JMSContext
 from mqclient.twisted import TwistedRuntime
 from mqclient.wire.primitives import TransportConfiguration
+from tests.integration.cluster.nodes import ReservedPort
 
 WAIT_SECONDS = 20.0
 
@@ -83,9 +84,11 @@ class CoreBridgeTests(SynchronousTestCase):
         self.bridge_through_a_restart(confirmation_window_size=-1)
 
     def bridge_through_a_restart(self, **options: object) -> None:
+        reserved = ReservedPort()  # for the time without a target, too
+        self.addCleanup(reserved.close)
+        port = reserved.number
         with tempfile.TemporaryDirectory() as folder:
-            target = EmbeddedBroker(acceptor="tcp://127.0.0.1:0", data=folder).start()
-            port = int(target.tcp_url.rpartition(":")[2])
+            target = EmbeddedBroker(acceptor=f"tcp://127.0.0.1:{port}", data=folder).start()
             bridged = BridgedBrokers(port, "arrived", **options)
             try:
                 first = [f"{number}" for number in range(300)]

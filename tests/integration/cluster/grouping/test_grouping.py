@@ -13,7 +13,7 @@ from tests.integration.cluster.nodes import ANYCAST, ClusterCase, Node, reactor
 
 
 class GroupTests(ClusterCase):
-    async def grouped(self, count: int, *, local: int | None = 0, timeout: int = 2000, **options: Any) -> list[Node]:
+    async def grouped(self, count: int, *, local: int | None = 0, timeout: int = 20_000, **options: Any) -> list[Node]:
         """Brokers with a queue ``q`` and a consumer of it each; number ``local`` has the LOCAL handler."""
         nodes = self.make(count, **options)
         for node in nodes:
