@@ -284,7 +284,7 @@ class PeersTests(InstanceCase):
         shown = json.loads(self.good(1, "query", "bkr", "--json"))
         self.assertEqual((shown["Cluster Master Broker"], shown["Cluster ID"]), ("imq.cluster.nomasterbroker=true (sqlite)", "c"))
         self.shut_down(0, 1)
-        self.assertEqual(self.states(2)[self.places[0]], "BROKER_DOWN")
+        self.until(lambda: self.states(2)[self.places[0]] == "BROKER_DOWN", "b2 has noticed")
         self.good(2, "destroy", "dst", "-t", "t", "-n", "news", "-f")
         self.start(0)
         self.until(lambda: self.names(0) == ["mq.sys.dmq", "orders"], "b0 has what has changed meanwhile")

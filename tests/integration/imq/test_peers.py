@@ -204,7 +204,7 @@ class PostgresqlPeersTests(PeersCase):
         await nodes[0].stop()
         self.peer_nodes[0].start()
         await deferToThread(self.server.start)
-        await self.until(lambda: recording(nodes[0]).synchronised, "the one that has started meanwhile has the record")
+        await self.in_step(nodes)  # the one that has started meanwhile, and those that have lost the database
         await session.create_queue(durable("r"))
         await self.everywhere(nodes, "q", "r")
         self.assertEqual([queues(node) for node in nodes], [["q", "r"]] * 3)

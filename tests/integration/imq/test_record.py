@@ -163,7 +163,7 @@ class RecordTests(RecordCase):
         await self.everywhere(nodes, "q")
         await shared(nodes[MASTER]).change_of_master.change(place(nodes[1]))
         await self.in_step(nodes)
-        self.assertEqual({recording(node).master for node in nodes}, {place(nodes[1])})
+        await self.until(lambda: {recording(node).master for node in nodes} == {place(nodes[1])}, "all know the new master")
         await nodes[MASTER].stop()
         await session.create_queue(durable("r"))
         await self.everywhere(nodes[1:], "q", "r")

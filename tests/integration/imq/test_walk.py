@@ -10,7 +10,7 @@ from tests.integration.imq.members import Members
 COUNT = 200
 HELD = 100
 ACKNOWLEDGED = 50
-HASTY_MS = 1500
+HASTY_MS = 3000
 """The time without a sign of life after which the client gives its connection up."""
 
 
