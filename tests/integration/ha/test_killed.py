@@ -12,6 +12,8 @@ from tests.integration.cluster.processes import ProcessTestCase
 
 COUNT = 1_500
 WAIT_MS = 15_000
+LEAVE_SECONDS = 180.0
+"""Two messages at a time, with two writes to a slow disk each time."""
 SCALE_DOWN = """<ha-policy><primary-only><scale-down>
 <commit-interval>2</commit-interval><connectors><connector-ref>other</connector-ref></connectors>
 </scale-down></primary-only></ha-policy>
@@ -49,11 +51,16 @@ class LeavingTestCase(ProcessTestCase):
         broker._process.terminate()
         session = self.connect(1).create_session()
         browser = session.create_browser(session.create_queue("q"))
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 30
         while not any(True for _ in browser):
             assert time.monotonic() < deadline, "no message has come to the other broker"
             time.sleep(0.02)
         self.close()
+
+    def leave(self) -> None:
+        """The broker gives away the rest, however long that takes."""
+        self.brokers[0].send_signal(signal.SIGTERM)
+        self.brokers[0]._process.wait(LEAVE_SECONDS)
 
     def told(self) -> str:
         """What the broker that leaves has written."""
@@ -66,7 +73,7 @@ class KilledTests(LeavingTestCase):
         self.begin_to_leave()
         self.brokers[0].kill()
         self.brokers[0] = self.start(0)
-        self.brokers[0].stop()
+        self.leave()
         self.assertEqual(self.taken(), texts)
 
     def test_the_target_is_killed_on_the_way(self) -> None:
@@ -74,11 +81,14 @@ class KilledTests(LeavingTestCase):
         self.begin_to_leave()
         self.brokers[1].kill()
         self.brokers[1] = self.start(1)
-        self.brokers[0]._process.wait(60)
+        self.brokers[0]._process.wait(LEAVE_SECONDS)
         self.assertEqual(self.taken(), texts)
 
 
 class SignalTests(LeavingTestCase):
+    # So that the second signal comes on the way, also a second or two later than it should.
+    scale_down = SCALE_DOWN.replace("<commit-interval>2<", "<commit-interval>1<")
+
     def test_a_second_signal_ends_the_moving_and_the_rest_stays(self) -> None:
         texts = self.fill()
         self.begin_to_leave()
@@ -87,7 +97,7 @@ class SignalTests(LeavingTestCase):
         for text in ("scale-down was cut short", "not complete, ", "AMQ221002"):
             self.assertIn(text, self.told())
         self.brokers[0] = self.start(0)
-        self.brokers[0].stop()
+        self.leave()
         self.assertEqual(self.taken(), texts)
 
 
@@ -116,12 +126,12 @@ class ManagementTests(LeavingTestCase):
         self.assertFalse(done)
         self.assertIn("there is no connector nowhere", str(problem))
         self.assertEqual(self.ask(connection, "other"), (True, None))
-        self.brokers[0]._process.wait(30)
+        self.brokers[0]._process.wait(LEAVE_SECONDS)
         self.assertIn("; complete", self.told())
         self.assertEqual(self.taken(), texts)
 
     def test_without_a_connector_the_cluster_says_where(self) -> None:
         texts = self.fill()
         self.assertEqual(self.ask(self.connect(0), None), (True, None))
-        self.brokers[0]._process.wait(30)
+        self.brokers[0]._process.wait(LEAVE_SECONDS)
         self.assertEqual(self.taken(), texts)
