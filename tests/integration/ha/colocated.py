@@ -17,7 +17,7 @@ TAIL = """<acceptors><acceptor name="artemis">tcp://127.0.0.1:{port}?protocols=C
 <connectors>{connectors}</connectors>
 <cluster-connections><cluster-connection name="cluster">
 <connector-ref>{name}</connector-ref>
-<check-period>1000</check-period><connection-ttl>2000</connection-ttl>
+<check-period>2000</check-period><connection-ttl>6000</connection-ttl>
 <retry-interval>100</retry-interval>
 <message-load-balancing>OFF</message-load-balancing>
 <static-connectors>{others}</static-connectors>

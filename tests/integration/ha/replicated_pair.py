@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from tests.integration.ha.pair import BACKUP, PRIMARY
 from tests.integration.ha.processes import ProcessesCase
 
+# A busy machine that stands still for some seconds is no reason to take over.
 CONFIGURATION = """<configuration xmlns="urn:activemq"><core xmlns="urn:activemq:core">
 <name>{name}</name>
 <security-enabled>false</security-enabled>
@@ -24,7 +25,7 @@ CONFIGURATION = """<configuration xmlns="urn:activemq"><core xmlns="urn:activemq
 </connectors>
 <cluster-connections><cluster-connection name="cluster">
 <connector-ref>own</connector-ref>
-<check-period>1000</check-period><connection-ttl>2000</connection-ttl>
+<check-period>2000</check-period><connection-ttl>6000</connection-ttl>
 <retry-interval>100</retry-interval>
 <static-connectors><connector-ref>second</connector-ref><connector-ref>third</connector-ref></static-connectors>
 </cluster-connection></cluster-connections>

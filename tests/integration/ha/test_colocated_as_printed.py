@@ -33,7 +33,7 @@ TAIL = """{policy}
 """
 CONNECTION = """<cluster-connection name="{name}"><address>{address}</address>
 <connector-ref>own</connector-ref>
-<check-period>1000</check-period><connection-ttl>2000</connection-ttl><retry-interval>100</retry-interval>
+<check-period>2000</check-period><connection-ttl>6000</connection-ttl><retry-interval>100</retry-interval>
 <message-load-balancing>OFF</message-load-balancing>
 <discovery-group-ref discovery-group-name="wahey"/></cluster-connection>"""
 

@@ -16,13 +16,13 @@ class SeekingTests(FollowingClients, ReplicatedPairCase):
         backup = self.start("backup", IN_SYNC)
         primary.wait_for(IN_SYNC)
         port = self.ports["primary"]
-        self.assertTrue(answers(port))
-        self.assertTrue(serves(port))
+        self.assertTrue(answers(port, START_TIMEOUT))
+        self.assertTrue(serves(port, START_TIMEOUT))
         self.assertFalse(serves(self.ports["backup"]))
         primary.kill()
         backup.kill()
         primary = self.start("primary", "this broker may not be active yet")
-        self.assertTrue(answers(port))
+        self.assertTrue(answers(port, START_TIMEOUT))
         self.assertFalse(serves(port))
         self.start("backup", IN_SYNC)
         deadline = time.monotonic() + START_TIMEOUT
