@@ -24,9 +24,16 @@ MORE = 10_000 if FULL else 0
 
 
 class AfterLoginTests(HostileCase):
-    def user(self, ttl_ms: int = TTL_MS, **request: object) -> Attacker:
-        attacker = self.attacker(ttl_ms=ttl_ms)
-        self.assertNotEqual(attacker.login(**request), b"")
+    def user(self) -> Attacker:
+        """It may be silent for longer than this process stands still on a busy machine."""
+        attacker = self.attacker(ttl_ms=60_000)
+        self.assertNotEqual(attacker.login(), b"")
+        return attacker
+
+    def soon_overdue(self) -> Attacker:
+        """One whose silence is the attack."""
+        attacker = self.user()
+        attacker.send_packet(wire.Ping(TTL_MS), PING_CHANNEL)
         return attacker
 
     def queue(self, attacker: Attacker, name: str, **attributes: object) -> None:
@@ -60,7 +67,7 @@ class AfterLoginTests(HostileCase):
     def test_ten_great_frames_that_do_not_end(self) -> None:
         size = 100 * MIB - 1000 if FULL else 5 * MIB
         with self.attack("AMQ229014.*frame is not complete"):
-            attackers = [self.user() for _ in range(10)]
+            attackers = [self.soon_overdue() for _ in range(10)]
             for attacker in attackers:
                 attacker.send(HEADER.pack(size, wire.SessionSend.TYPE, 10))
             piece = bytes(MIB)
@@ -73,7 +80,7 @@ class AfterLoginTests(HostileCase):
     def test_half_a_large_message_and_silence(self) -> None:
         before = len(list((self.plant.folder / "data" / "large-messages").glob("*")))
         with self.attack("AMQ229014"):
-            attackers = [self.user() for _ in range(10)]
+            attackers = [self.soon_overdue() for _ in range(10)]
             for attacker in attackers:
                 attacker.send_packet(wire.SessionSendLarge(encode_headers(self.message("half"))))
                 for _ in range(300 if FULL else 10):
@@ -132,7 +139,7 @@ class AfterLoginTests(HostileCase):
         with self.attack("AMQ222067.*entries"):
             for _ in self.rounds():
                 for entry_count in (count, 2**31 - 1, -1):
-                    attacker = self.user(60_000)
+                    attacker = self.user()
                     buffer = headers[:table] + struct.pack(">Bi", 1, entry_count) + entries
                     attacker.send(frame(wire.SessionSend.TYPE, 10, wire.encode_packet(wire.SessionSend(buffer, False, 0), 136)))
                     self.assert_dropped(attacker, what=entry_count)
@@ -140,7 +147,7 @@ class AfterLoginTests(HostileCase):
     def test_acknowledgements_of_messages_of_others(self) -> None:
         with self.attack("AMQ229061"):
             for _ in self.rounds():
-                attacker = self.user(60_000)
+                attacker = self.user()
                 self.queue(attacker, "mine")
                 attacker.call(wire.CreateConsumer(0, "mine", None, requires_response=True))
                 packets = [
@@ -155,7 +162,7 @@ class AfterLoginTests(HostileCase):
     def test_ever_new_names(self) -> None:
         """Names that are no address, with duplicate ids of great length; queries for queues that do not exist."""
         with self.attack():
-            attacker = self.user(60_000)
+            attacker = self.user()
             for number in range(20_000 if FULL else 1000):
                 content = self.message(f"none.{number}", _AMQ_DUPL_ID=(STRING, f"{number}" * 5000))
                 del content.properties["_AMQ_ROUTING_TYPE"]
@@ -199,7 +206,7 @@ class AfterLoginTests(HostileCase):
         with self.attack():
             for _ in self.rounds():
                 for _ in range(200 if FULL else 20):
-                    attacker = self.user(60_000)
+                    attacker = self.user()
                     rng.shuffle(wrong)
                     attacker.send(self.many(*wrong))
                     attacker.send(frame(wire.Ping.TYPE, PING_CHANNEL, struct.pack(">q", 60_000)))
@@ -225,7 +232,7 @@ class AfterLoginTests(HostileCase):
     def test_peers_that_do_not_read(self) -> None:
         """One that asks and asks, and one with endless credits on a full queue."""
         with self.attack("AMQ229014.*does not read"):
-            asking, consuming = self.user(), self.user(60_000)
+            asking, consuming = self.soon_overdue(), self.user()
             question = self.many(*[wire.QueueQuery("x" * 500)] * 100)
             for _ in range(1000):
                 if not asking.send(question, 0.3):
@@ -250,7 +257,7 @@ class AfterLoginTests(HostileCase):
         great = " OR ".join(f"LIKE_{number} LIKE '%{number}%'" for number in range(1500))
         deep = "(" * 20_000 + "a = 1" + ")" * 20_000
         with self.attack():
-            attacker = self.user(60_000)
+            attacker = self.user()
             self.queue(attacker, "filtered")
             text = "a" * (20_000 if FULL else 2000) + "b"
             message = self.many(wire.SessionSend(encode_message(self.message("filtered", p=(STRING, text))), False, 0))
@@ -284,7 +291,7 @@ class AfterLoginTests(HostileCase):
                 attacker.call(wire.DeleteQueue("long"))
 
     def long_queue(self, exclusive: bool = False) -> Attacker:
-        attacker = self.user(60_000)
+        attacker = self.user()
         self.queue(attacker, "long", exclusive=exclusive)
         message = self.many(wire.SessionSend(encode_message(self.message("long")), False, 0)) * 1000
         for _ in range(200 if FULL else 10):
