@@ -52,9 +52,11 @@ class PostgresqlServer:
         self._user = _ordinary_user()
         if self._user is not None:
             shutil.chown(self._folder, self._user)
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port: int = probe.getsockname()[1]
+        # Nobody else gets the port, also while the server is stopped, which may listen on it.
+        self._holder = socket.socket()
+        self._holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self._holder.bind(("127.0.0.1", 0))
+        self.port: int = self._holder.getsockname()[1]
         data = self._folder / "data"
         self._run("initdb", "-D", str(data), "-U", "tests", "-A", "trust", "--no-sync", "-E", "UTF8", "--locale", "C")
         self.start()
@@ -82,6 +84,7 @@ class PostgresqlServer:
 
     def close(self) -> None:
         self.stop("immediate")
+        self._holder.close()
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def database(self, timeout: int = TIMEOUT_MS, encoding: str = "UTF8") -> PostgresqlDatabase:

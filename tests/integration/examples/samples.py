@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 
 from tests.integration.brokers import environment
+from tests.integration.cluster.nodes import ReservedPort
 from tests.unit.cli.runner import Result, mqbroker
 
 CONFIG = Path(__file__).resolve().parents[3] / "config"
@@ -25,16 +26,11 @@ START_SECONDS = 90.0
 STOP_SECONDS = 60.0
 
 
-def free_ports(count: int, kind: int) -> list[int]:
-    """Ports that were free a moment ago."""
-    sockets = [socket.socket(socket.AF_INET, kind) for _ in range(count)]
-    try:
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [int(each.getsockname()[1]) for each in sockets]
-    finally:
-        for each in sockets:
-            each.close()
+def free_udp_port() -> int:
+    """One that was free a moment ago, for a group of multicast."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
 
 
 class SampleCluster:
@@ -46,9 +42,9 @@ class SampleCluster:
         self.output: list[str] = []
         files = [file.relative_to(self.source) for pattern in FILES for file in self.source.glob(pattern)]
         found = sorted({port for file in files for port in PORTS.findall((self.source / file).read_text())})
-        tcp = iter(free_ports(len(found), socket.SOCK_STREAM))
-        udp = iter(free_ports(1, socket.SOCK_DGRAM))
-        self.ports = {port: str(next(udp if port == "9876" else tcp)) for port in found}
+        self._reserved = [ReservedPort() for _ in found]
+        tcp = iter([port.number for port in self._reserved])
+        self.ports = {port: str(free_udp_port() if port == "9876" else next(tcp)) for port in found}
         self.nodes = sorted(file.parts[0] for file in files if file.name == "broker.xml")
         copied = folder / "config" / name
         shutil.copytree(self.source, copied)
@@ -114,4 +110,6 @@ class SampleCluster:
                 self.process.kill()
         self.process.wait()
         self._reader.join(STOP_SECONDS)
+        for port in self._reserved:
+            port.close()
         return self.process.returncode

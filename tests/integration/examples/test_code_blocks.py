@@ -8,7 +8,6 @@ import re
 import shlex
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -20,8 +19,8 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from mqclient.sockets import SocketRuntime, server_locator
 from tests.integration.brokers import broker_url, environment
+from tests.integration.cluster.nodes import ReservedPort
 from tests.integration.examples.code_blocks import AROUND, NOT_RUN, PAGES, Block, blocks_of, page_name
-from tests.integration.examples.samples import free_ports
 from tests.unit.cli.runner import mqbroker
 from tests.unit.docs.pages import ROOT
 
@@ -39,7 +38,8 @@ class Instance:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        (self.port,) = free_ports(1, socket.SOCK_STREAM)
+        self.reserved = ReservedPort()  # also between two brokers
+        self.port = self.reserved.number
         self.instance = folder / "mybroker"
         self._broker: subprocess.Popen[bytes] | None = None
         self._log = folder / "broker.log"
@@ -166,6 +166,7 @@ class CodeBlockTests(SynchronousTestCase):
         (self.folder / "etc").mkdir()
         trustme.CA().issue_cert("localhost").private_key_and_cert_chain_pem.write_to_path(str(self.folder / "etc" / "server.pem"))
         instance = Instance(self.folder)
+        self.addCleanup(instance.reserved.close)
         instance.run(f"mqbroker create /var/lib/mybroker {LOGIN} --require-login --host 127.0.0.1")
         for block in self.blocks("xml"):
             text = block.whole.replace("ENC(…)", "secret").replace("/var/lib", str(self.folder))
@@ -190,6 +191,7 @@ class CodeBlockTests(SynchronousTestCase):
                 folder = self.folder / f"{page.replace('/', '-')}-{number}"
                 folder.mkdir()
                 instance = Instance(folder)
+                self.addCleanup(instance.reserved.close)
                 self.addCleanup(instance.stop)
                 if "mqbroker create" not in block.text:
                     self.prepare(instance)

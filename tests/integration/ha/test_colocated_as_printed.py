@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import socket
 from pathlib import Path
 
 from tests.integration.cluster.nodes import ReservedPort
-from tests.integration.examples.samples import free_ports
+from tests.integration.examples.samples import free_udp_port
 from tests.integration.ha.colocated import HEAD, HOSTED, A, B, ColocatedCase
 
 PRINTED = (Path(__file__).parents[2] / "unit/config/fixtures/chapters/ha/colocated-scale-down.xml").read_text()
@@ -43,7 +42,7 @@ class PrintedTests(ColocatedCase):
 
     def setUp(self) -> None:
         super().setUp()
-        (self.udp,) = free_ports(1, socket.SOCK_DGRAM)
+        self.udp = free_udp_port()
         self.ports[A] = self.port_with_one_behind()
 
     def port_with_one_behind(self) -> int:
