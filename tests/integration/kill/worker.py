@@ -23,7 +23,8 @@ from tests.integration.kill.verdict import body_of, is_large, made_of, name_in
 
 IN, OUT = "queue://kill.in", "queue://kill.out"
 RECEIVE_MS = 200
-IDLE_SECONDS = 3.0  # without a message, after the end of the producers: then the queues are empty
+IDLE_SECONDS = 8.0
+"""So long without a message, after the end of the producers, and the queues are empty: the commit of the last ones may take five."""
 ALL_SENT = "all-sent"
 """The file that says that the producers have ended."""
 LOOKS = "looks"
