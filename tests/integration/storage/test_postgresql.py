@@ -294,9 +294,8 @@ class PostgresqlSwitchTests(_WithServer, TestCase):
             self.target.store._session.write(self.writing, 1001)
 
     def test_a_transaction_that_stands_still_is_ended_and_has_written_nothing(self) -> None:
-        self.writing.close()
-        self.writing = self.server.database_again(self.database, timeout=300).connect()
         self.add()
+        self.writing.run("SET idle_in_transaction_session_timeout = 300")  # not before: its statements may come slowly
         thread, taken = self.switch()
         thread.join(30)
         self.assertEqual((len(taken), self.settings()), (1, []))
