@@ -39,7 +39,7 @@ class NetworkCheckTests(ProcessesCase):
     def configuration(self, name: str) -> str:
         return f"""<configuration xmlns="urn:activemq"><core xmlns="urn:activemq:core">
 <name>{name}</name><security-enabled>false</security-enabled><persistence-enabled>true</persistence-enabled>
-<network-check-period>100</network-check-period><network-check-timeout>1000</network-check-timeout>{self.elements}
+<network-check-period>100</network-check-period><network-check-timeout>10000</network-check-timeout>{self.elements}
 <metrics><plugin class-name="org.apache.activemq.artemis.core.server.metrics.plugins.ArtemisPrometheusMetricsPlugin">
 <property key="port" value="0"/></plugin></metrics>
 <acceptors><acceptor name="a">tcp://127.0.0.1:{self.ports[name]}?protocols=CORE</acceptor></acceptors>
@@ -97,7 +97,7 @@ class NetworkCheckTests(ProcessesCase):
     def test_a_ping_that_succeeds_is_enough_and_a_broker_that_reaches_nobody_does_not_become_active(self) -> None:
         mark = self.folder / "network"
         program = self.folder / "ping.sh"
-        program.write_text(f'#!/bin/sh\n[ "$1 $2" = "1 192.0.2.1" ] && [ -e {mark} ]\n')
+        program.write_text(f'#!/bin/sh\n[ "$1 $2" = "10 192.0.2.1" ] && [ -e {mark} ]\n')
         program.chmod(0o755)
         self.elements += (
             f"<network-check-list>192.0.2.1</network-check-list><network-check-ping-command>{program} %d %s</network-check-ping-command>"
