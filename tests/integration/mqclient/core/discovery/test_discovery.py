@@ -32,7 +32,7 @@ from tests.integration.mqclient.shells.test_datagrams import GROUP, QuietRuntime
 
 
 class ClientTests(TestCase):
-    timeout = 30
+    timeout = 100  # s: for a busy machine
 
     def setUp(self) -> Any:
         self.broker = SocketBroker()
@@ -56,7 +56,7 @@ class ClientTests(TestCase):
         return UdpEndpoint(GROUP, self.group_port, "127.0.0.1")
 
     def url(self, parameters: str = "") -> str:
-        return f"udp://{GROUP}:{self.group_port}?localBindAddress=127.0.0.1&initialWaitTimeout=5000&callTimeout=5000{parameters}"
+        return f"udp://{GROUP}:{self.group_port}?localBindAddress=127.0.0.1&initialWaitTimeout=20000&callTimeout=20000{parameters}"
 
     def jgroups(self) -> JGroupsEndpoint:
         file = Path(self.mktemp())
@@ -72,7 +72,7 @@ class ClientTests(TestCase):
 
     async def test_the_forms_of_the_chapters(self) -> None:
         self.announce()
-        group = discovery.DiscoveryGroupConfiguration(self.endpoint, initial_wait_timeout=5000)
+        group = discovery.DiscoveryGroupConfiguration(self.endpoint, initial_wait_timeout=20_000)
         locator = mqclient.twisted.server_locator_with_ha(group)
         self.assertTrue(locator.settings.ha)
         self.assertEqual(await exchange(locator), [1, 2, 3])
@@ -90,7 +90,7 @@ class ClientTests(TestCase):
         self.announce()
         endpoint = self.jgroups()
         self.announce(endpoint)
-        jgroups = f"jgroups://{endpoint.channel}?file={endpoint.file}&initialWaitTimeout=5000"
+        jgroups = f"jgroups://{endpoint.channel}?file={endpoint.file}&initialWaitTimeout=20000"
 
         def main() -> list[list[int]]:
             with SocketRuntime() as runtime:
@@ -114,7 +114,7 @@ class ClientTests(TestCase):
         group = discovery.DiscoveryGroupConfiguration(self.endpoint)
 
         def main() -> bool:
-            with ConnectionFactory.with_ha(group, discovery_initial_wait_timeout=5000, runner=self.runner) as factory:
+            with ConnectionFactory.with_ha(group, discovery_initial_wait_timeout=20_000, runner=self.runner) as factory:
                 factory.create_connection().close()
                 return factory.settings.ha
 
@@ -123,7 +123,7 @@ class ClientTests(TestCase):
     async def test_jgroups(self) -> None:
         endpoint = self.jgroups()
         self.announce(endpoint)
-        url = f"jgroups://{endpoint.channel}?file={endpoint.file}&initialWaitTimeout=5000"
+        url = f"jgroups://{endpoint.channel}?file={endpoint.file}&initialWaitTimeout=20000"
         self.assertEqual(await exchange(mqclient.twisted.server_locator(url)), [1, 2, 3])
 
     async def test_nobody_there(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,9 @@ from tests.integration.mqclient.shells.test_datagrams import QuietRuntime, free_
 
 
 def free_range(size: int) -> int:
-    """The first of so many TCP ports in a row that nobody has just now."""
-    for first in range(20000, 30000, size):
+    """The first of so many TCP ports in a row that nobody has just now, and that no other process of tests begins to look at."""
+    start = 20000 + os.getpid() % 2000 * 4
+    for first in (*range(start, 30000, size), *range(20000, start, size)):
         found = [socket.socket() for _ in range(size)]
         try:
             for number, each in enumerate(found):
