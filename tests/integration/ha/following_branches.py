@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import threading
+import time
 from contextlib import suppress
 from queue import SimpleQueue
 
+from mqclient.blocking import get_runner
 from mqclient.jms import JMSException
 from mqclient.jms.xa import XAConnectionFactory, XAResource, XASession
 from mqclient.xa import TMFAIL, XA_RETRY, XAER_NOTA, XAError, Xid
@@ -81,6 +83,14 @@ class FollowingBranches(FollowingClients):
                 return attempt > 0
         raise AssertionError("the commit does not end")
 
+    def await_call(self) -> None:
+        """Until the call of another thread is on its way: one that is made after the kill would just be made at the backup."""
+        runner = get_runner()
+        while not runner._outcomes:
+            time.sleep(0.01)
+        for _ in range(2):  # the reactor writes to its sockets between two turns
+            runner.call(lambda: None)
+
     def forget(self, resource: XAResource) -> None:
         for each in resource.recover():
             resource.rollback(each)
@@ -99,6 +109,7 @@ class FollowingBranches(FollowingClients):
         unknown: SimpleQueue[bool] = SimpleQueue()
         manager = threading.Thread(target=lambda: unknown.put(self.commit(resource, xid)), daemon=True)
         manager.start()
+        self.await_call()
         self.kill()
         self.assertTrue(unknown.get(timeout=WAIT_MS / 1000), "the commit was answered by a broker that stood still")
         self.assertEqual(resource.recover(), [])
