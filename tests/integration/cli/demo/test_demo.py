@@ -52,7 +52,7 @@ class DemoCase(SynchronousTestCase):
 
 class DemoTests(DemoCase):
     def test_nothing_is_lost_or_doubled_when_a_broker_is_killed(self) -> None:
-        process = self.start("--seconds", "3", "--plain", "--kill")
+        process = self.start("--seconds", "6", "--plain", "--kill")  # the two notes are seconds apart
         text = process.communicate(timeout=TIMEOUT)[0]
         self.assertEqual(process.returncode, 0, text)
         self.assertIn("node2 was killed", text)

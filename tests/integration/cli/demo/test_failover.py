@@ -11,7 +11,7 @@ from tests.unit.cli.runner import mqbroker
 class FailoverTests(DemoCase):
     command = "failover"
 
-    def run_with(self, failure: str, seconds: int = 6) -> str:
+    def run_with(self, failure: str, seconds: int = 9) -> str:
         process = self.start("--seconds", str(seconds), "--plain", "--failure", failure)
         text: str = process.communicate(timeout=TIMEOUT)[0]
         self.assertEqual(process.returncode, 0, text)
@@ -34,7 +34,7 @@ class FailoverTests(DemoCase):
         self.assertIn("primary active, sequence 2, no replica", text)
 
     def test_the_brokers_are_cut_apart(self) -> None:
-        text = self.run_with("cut", 12)
+        text = self.run_with("cut", 18)
         self.assertIn("cut apart", text)
         self.assertRegex(
             text, r"the network between the brokers was cut: noticed by \w+ after .*, proof of \w+, sequence 2 after .*first message"
