@@ -80,9 +80,9 @@ class Broker:
         """The log so far."""
         return self._log.read_text("utf-8", "replace")
 
-    def wait_for(self, line: str, times: int = 1) -> str:
+    def wait_for(self, line: str, times: int = 1, seconds: float = START_TIMEOUT) -> str:
         """Wait until ``line`` was written to the log so many times; returns the log."""
-        deadline = time.monotonic() + START_TIMEOUT
+        deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             text = self.written
             if text.count(line) >= times:
@@ -91,7 +91,7 @@ class Broker:
                 raise AssertionError(f"the broker has ended without {line!r}: {text[-1000:]}")
             time.sleep(0.05)
         self.stop()
-        raise AssertionError(f"no {line!r} within {START_TIMEOUT:g} s: {self.written[-1000:]}")
+        raise AssertionError(f"no {line!r} within {seconds:g} s: {self.written[-1000:]}")
 
     def kill(self) -> None:
         """End the process without warning."""

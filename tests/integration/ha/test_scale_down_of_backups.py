@@ -14,8 +14,10 @@ from tests.integration.ha.replicated_pair import CONFIGURATION, COPIED
 TARGET = "target"
 SCALE_DOWN = "<scale-down><commit-interval>{}</commit-interval></scale-down>"
 TEXTS = [f"m{number}" for number in range(300)]
-MANY = [f"m{number}" for number in range(5000)]
+MANY = [f"m{number}" for number in range(2500)]
 """As many, committed one by one, keep a scale-down busy for seconds: it is killed on the way."""
+MOVED_SECONDS = 300.0
+"""Each commit may wait for two slow disks."""
 MOVED = "300 messages of 1 queues"
 
 
@@ -64,7 +66,8 @@ class ScaleDownCase(FollowingClients, ProcessesCase):
         backup = self.taken_over(MANY)
         backup.wait_for("scale-down: messages go to")
         backup.kill()
-        self.start(BACKUP, "scale-down to")
+        backup = self.start(BACKUP, "scale-down: messages go to")
+        backup.wait_for("scale-down to", seconds=MOVED_SECONDS)
         self.assertEqual(self.received(TARGET), MANY)
 
 
