@@ -249,7 +249,7 @@ class RecoveryTests(XaCase):
 
     def test_a_branch_whose_time_is_over(self) -> None:
         session = self.xa_connection().create_xa_session()
-        self.assertTrue(session.xa_resource.set_transaction_timeout(1))
+        self.assertTrue(session.xa_resource.set_transaction_timeout(3))  # s: the send is to come before
         xid = self.begin(session, "too late")
 
         def rolled_back() -> bool:
@@ -275,7 +275,8 @@ class FailureTests(XaCase):
         self.addCleanup(self.proxy.close)
 
     def test_a_failure_inside_a_branch(self) -> None:
-        session = self.xa_connection(self.proxy.url, **AGAIN).create_xa_session()
+        connection, reported = self.xa_connection(self.proxy.url, **AGAIN), list[JMSException]()
+        session = connection.create_xa_session()
         xid = self.begin(session, "lost")
         self.proxy.cut()
         self.refused(XAER_RMFAIL, session.xa_resource.end, xid)
@@ -286,7 +287,9 @@ class FailureTests(XaCase):
         xid = self.begin(session, "second try")
         session.xa_resource.end(xid)
         session.xa_resource.prepare(xid)
+        connection.exception_listener = reported.append
         self.proxy.cut()
+        self.eventually(lambda: reported)  # the answer to a commit before that would be lost
         session.xa_resource.commit(xid)
         self.assertEqual(self.left(), ["second try"])
 
