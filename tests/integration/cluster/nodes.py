@@ -159,7 +159,7 @@ class Node:
 class ClusterCase(TestCase):
     """Makes clusters, and ends everything."""
 
-    timeout = 60
+    timeout = 120  # s: for a busy machine
 
     def setUp(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="mqbroker-cluster-"))
