@@ -15,7 +15,17 @@ import pytest
 
 from tests.interop.artemis import ArtemisBroker
 from tests.interop.maven import java_missing as maven_missing
-from tests.spark.support import QUICK_JAVA, Additions, MqbrokerProcess, java_missing, new_broker, new_cluster, new_session, paged
+from tests.spark.support import (
+    QUICK_JAVA,
+    Additions,
+    MqbrokerProcess,
+    java_missing,
+    new_broker,
+    new_cluster,
+    new_session,
+    paged,
+    wait_for_members,
+)
 from tests.spark.warm_python import warm_python
 
 if TYPE_CHECKING:
@@ -78,6 +88,8 @@ def cluster() -> Iterator[list[MqbrokerProcess]]:
         try:
             for broker in shared:
                 broker.start()
+            for broker in shared:
+                wait_for_members(broker.url, len(shared))
             yield shared
         finally:
             for broker in shared:

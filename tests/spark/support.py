@@ -12,6 +12,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -32,6 +33,9 @@ ROOT = Path(__file__).resolve().parents[2]
 SOURCES = tuple(str(ROOT / part) for part in ("src", "clients/mqclient/src", "clients/mqspark/src", "plugins"))
 COMMIT_EVERY = 5_000
 """Messages of one transaction of :func:`send_numbered`."""
+MEMBERS_SECONDS = 60.0
+MORE_MS = 500
+"""Of waiting for a message that nobody awaits."""
 NUMBER = "number"
 """The property in which a message has its number."""
 
@@ -178,6 +182,18 @@ def message_count(url: str, queue: str) -> int:
         runner.call(locator.close)
 
 
+def wait_for_members(url: str, count: int) -> None:
+    """Until the cluster has so many members, as the broker at ``url`` knows them: it listens before it has a link to the others."""
+    from mqspark.broker.broker import nodes
+    from mqspark.options import Options, Use
+
+    options = Options.parse(login(url), Use.JOB)
+    deadline = time.monotonic() + MEMBERS_SECONDS
+    while len(found := nodes(options)) != count:
+        assert time.monotonic() < deadline, [str(node) for node in found]
+        time.sleep(0.05)
+
+
 def received_numbers(url: str, queue: str, count: int, timeout_ms: int = 10_000) -> list[int]:
     """Take ``count`` messages from a queue (fewer when no more come within ``timeout_ms``) and give their numbers."""
     numbers = []
@@ -189,3 +205,12 @@ def received_numbers(url: str, queue: str, count: int, timeout_ms: int = 10_000)
                 break
             numbers.append(message.get_long_property(NUMBER))
     return numbers
+
+
+def all_numbers(url: str, queue: str, count: int | None = None) -> list[int]:
+    """Take everything from a queue and give the numbers.  ``count`` messages are awaited, by default as many as the broker counts.
+
+    A message that is too much comes along.
+    """
+    awaited = message_count(url, queue) if count is None else count
+    return received_numbers(url, queue, awaited) + received_numbers(url, queue, 1, MORE_MS)

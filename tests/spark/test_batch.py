@@ -29,6 +29,7 @@ from tests.spark.support import (
     new_cluster,
     received_numbers,
     send_numbered,
+    wait_for_members,
 )
 
 if TYPE_CHECKING:
@@ -199,6 +200,8 @@ def test_a_cluster_is_read_in_parallel_between_offsets(spark: SparkSession, tmp_
     for each in brokers:
         each.start()
     try:
+        for each in brokers:
+            wait_for_members(each.url, 2)
         for number, each in enumerate(brokers):
             send_numbered(each.url, "batch.spread", 300, first=number * 300)
         frame = read(spark, brokers[0], "batch.spread", minPartitions="6", columns="message_id,node_id,queue,properties")

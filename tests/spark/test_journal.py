@@ -134,6 +134,8 @@ def test_a_broker_under_load_is_read_without_errors(spark: SparkSession, own: Mq
         for worker in workers:
             worker.join(60)
     assert not failures
+    # What the broker has counted last is on the disk before this is confirmed.
+    send_numbered(own.url, "steady", 1, first=500)
     frame = journal(spark, own)
     for queue in loaded:
         assert len(numbers(frame, queue)) == message_count(own.url, queue)

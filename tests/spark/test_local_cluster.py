@@ -13,7 +13,7 @@ import pytest
 
 from tests.interop.processes import ManagedProcess
 from tests.spark.cluster_program import BATCH, EXECUTORS, IN, STREAM
-from tests.spark.support import QUICK_JAVA, ROOT, MqbrokerProcess, environment, message_count, received_numbers, send_numbered
+from tests.spark.support import QUICK_JAVA, ROOT, MqbrokerProcess, all_numbers, environment, message_count, send_numbered
 
 SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
 SECONDS = 480.0
@@ -56,6 +56,6 @@ def test_a_batch_and_a_stream_on_two_workers(master: str, broker: MqbrokerProces
         program.kill()
     assert f"{EXECUTORS} 2" in program.output()
     for queue in (BATCH, STREAM):
-        assert sorted(received_numbers(broker.url, queue, COUNT + 1, 500)) == list(range(COUNT))
+        assert sorted(all_numbers(broker.url, queue, COUNT)) == list(range(COUNT))
     # What the stream has read last is settled by its next run.
     assert message_count(broker.url, IN) in (0, COUNT % 1000)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from mqspark.broker.broker import connect, nodes
+from mqspark.broker.broker import connect
 from mqspark.jobs.transactions import end_transactions
 from mqspark.messages.rows import RowEncoder, RowSettings
 from mqspark.options import Options, Use
@@ -26,12 +26,14 @@ from tests.spark.support import (
     POWERLESS_PASSWORD,
     POWERLESS_USER,
     MqbrokerProcess,
+    all_numbers,
     context,
     login,
     message_count,
     new_broker,
     new_cluster,
     received_numbers,
+    wait_for_members,
 )
 
 if TYPE_CHECKING:
@@ -64,7 +66,7 @@ def messages(url: str, destination: str, count: int) -> list[Any]:
     """Take messages off a queue."""
     with context(url) as opened:
         consumer = opened.create_consumer(opened.create_queue(destination))
-        return [consumer.receive(5_000) for _ in range(count)]
+        return [consumer.receive(20_000) for _ in range(count)]
 
 
 def sink_options(url: str) -> Options:
@@ -75,13 +77,6 @@ def in_doubt(url: str) -> int:
     """How many branches of the sink are prepared and not decided."""
     with connect(sink_options(url)) as broker:
         return len(NodeBranches(broker).in_doubt())
-
-
-def wait_for_members(url: str, count: int) -> None:
-    """Until the cluster has so many members, as this one knows them."""
-    deadline = time.monotonic() + 60
-    while len(nodes(sink_options(url))) != count and time.monotonic() < deadline:
-        time.sleep(0.05)
 
 
 class Files:
@@ -144,7 +139,7 @@ def test_a_topic(session: SparkSession, broker: MqbrokerProcess) -> None:
         first, second = (opened.create_consumer(opened.create_topic("sink.topic")) for _ in range(2))
         write(numbers(session, 10).select("text"), broker.url, topic="sink.topic")
         for consumer in (first, second):
-            assert sorted(consumer.receive(5_000).text for _ in range(10)) == sorted(f"text of {number}" for number in range(10))
+            assert sorted(consumer.receive(20_000).text for _ in range(10)) == sorted(f"text of {number}" for number in range(10))
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -169,7 +164,7 @@ def test_a_stream_that_goes_on(session: SparkSession, broker: MqbrokerProcess, t
     for batches in (2, 1):
         count = files.add(batches)
         start(files.stream(), broker.url, tmp_path / "checkpoint", queue=f"sink.on.{mode}", exactlyOnce=mode).awaitTermination()
-    assert sorted(received_numbers(broker.url, f"sink.on.{mode}", count + 1, 500)) == list(range(count))
+    assert sorted(all_numbers(broker.url, f"sink.on.{mode}", count)) == list(range(count))
     assert in_doubt(broker.url) == 0
 
 
@@ -182,7 +177,7 @@ def test_tasks_that_fail(session: SparkSession, broker: MqbrokerProcess, tmp_pat
     chosen = {"queue": queue, "exactlyOnce": mode, "failAt": "tasks", "failFolder": tmp_path}
     start(files.stream(), broker.url, tmp_path / "checkpoint", "mqbroker-failing", **chosen).awaitTermination()
     assert [point for point in TASK_POINTS if (tmp_path / point).exists()] == list(TASK_POINTS)
-    assert sorted(received_numbers(broker.url, queue, count + 1, 500)) == list(range(count))
+    assert sorted(all_numbers(broker.url, queue, count)) == list(range(count))
     assert in_doubt(broker.url) == 0
 
 
@@ -199,7 +194,7 @@ def test_a_driver_that_fails(session: SparkSession, broker: MqbrokerProcess, tmp
         with pytest.raises(Exception, match=f"PlannedFailure: {point}"):
             query.awaitTermination()
     start(files.stream(), broker.url, tmp_path / "checkpoint", "mqbroker-failing", **chosen).awaitTermination()
-    assert sorted(received_numbers(broker.url, queue, count + 1, 500)) == list(range(count))
+    assert sorted(all_numbers(broker.url, queue, count)) == list(range(count))
     assert in_doubt(broker.url) == 0
 
 
@@ -235,22 +230,22 @@ def test_a_broker_that_is_killed(session: SparkSession, mortal_broker: MqbrokerP
     killing.join()
     assert found
     assert found[0] < count
-    assert sorted(received_numbers(mortal_broker.url, "sink.killed", count + 1, 500)) == list(range(count))
+    assert sorted(all_numbers(mortal_broker.url, "sink.killed", count)) == list(range(count))
 
 
 def test_a_broker_that_is_away_before_a_later_batch(session: SparkSession, mortal_broker: MqbrokerProcess, tmp_path: Path) -> None:
     """A query that has begun waits for it longer than a new one would."""
     files = Files(session, tmp_path)
     files.add(1)
-    chosen = {"queue": "sink.away", "connectTimeout": 500}
-    start(files.stream(), mortal_broker.url, tmp_path / "checkpoint", **chosen).awaitTermination()
+    start(files.stream(), mortal_broker.url, tmp_path / "checkpoint", queue="sink.away").awaitTermination()
     mortal_broker.kill()
     count = files.add(1)
-    query = start(files.stream(), mortal_broker.url, tmp_path / "checkpoint", **chosen)
+    # A new query would wait so long, the first one needs the usual time: a busy machine may not answer within half a second.
+    query = start(files.stream(), mortal_broker.url, tmp_path / "checkpoint", queue="sink.away", connectTimeout=500)
     assert not query.awaitTermination(3)
     mortal_broker.start()
     query.awaitTermination()
-    assert sorted(received_numbers(mortal_broker.url, "sink.away", count + 1, 500)) == list(range(count))
+    assert sorted(all_numbers(mortal_broker.url, "sink.away", count)) == list(range(count))
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -259,7 +254,7 @@ def test_a_cluster(session: SparkSession, cluster: list[MqbrokerProcess], mode: 
     url, queue = cluster[0].url, f"sink.cluster.{mode}"
     wait_for_members(url, 2)
     write(numbers(session, 40, 4), url, queue=queue, exactlyOnce=mode, unknownColumns="properties")
-    found = [sorted(received_numbers(each.url, queue, 21, 500)) for each in cluster]
+    found = [sorted(all_numbers(each.url, queue, 20)) for each in cluster]
     halves = [[*range(10), *range(20, 30)], [*range(10, 20), *range(30, 40)]]
     assert sorted(found) == halves
     assert [in_doubt(each.url) for each in cluster] == [0, 0]
@@ -275,7 +270,7 @@ def test_a_driver_that_fails_with_a_cluster(session: SparkSession, cluster: list
         with pytest.raises(Exception, match=f"PlannedFailure: {point}"):
             start(files.stream(), cluster[0].url, tmp_path / "checkpoint", "mqbroker-failing", **chosen).awaitTermination()
     start(files.stream(), cluster[0].url, tmp_path / "checkpoint", "mqbroker-failing", **chosen).awaitTermination()
-    found = [number for each in cluster for number in received_numbers(each.url, queue, count + 1, 500)]
+    found = [number for each in cluster for number in all_numbers(each.url, queue)]
     assert sorted(found) == list(range(count))
     assert [in_doubt(each.url) for each in cluster] == [0, 0]
 
@@ -303,11 +298,11 @@ def test_a_batch_that_is_repeated_while_a_node_is_away(
     files = Files(session, tmp_path)
     count = files.add(1)
     queue = f"sink.away.{mode}"
-    urls = {"queue": queue, "reconnectTimeout": 1500, "exactlyOnce": mode}
+    chosen = {"queue": queue, "exactlyOnce": mode}
     sent = ROWS if mode == "duplicateIds" else 0
 
     def run(**options: object) -> None:
-        start(files.stream(), staying.url, tmp_path / "checkpoint", "mqbroker-failing", **urls, **options).awaitTermination()
+        start(files.stream(), staying.url, tmp_path / "checkpoint", "mqbroker-failing", **chosen, **options).awaitTermination()
 
     failing = {"failAt": "driver", "failFolder": tmp_path}
     with pytest.raises(Exception, match="PlannedFailure: before the commit"):
@@ -316,7 +311,8 @@ def test_a_batch_that_is_repeated_while_a_node_is_away(
     leaving.stop()
     wait_for_members(staying.url, 1)
     with pytest.raises(Exception, match="which is away"):
-        run(**failing)
+        # Only here: a node that is there may need longer to answer on a busy machine.
+        run(**failing, reconnectTimeout=3000)
     assert message_count(staying.url, queue) == sent
     leaving.start()
     wait_for_members(staying.url, 2)
@@ -324,7 +320,7 @@ def test_a_batch_that_is_repeated_while_a_node_is_away(
     with pytest.raises(Exception, match="PlannedFailure: after the commit"):
         run(**failing)
     run(**failing)
-    found = [received_numbers(each.url, queue, count + 1, 500) for each in mortal_cluster]
+    found = [all_numbers(each.url, queue, 2 * ROWS) for each in mortal_cluster]
     assert [len(numbers) for numbers in found] == [2 * ROWS, 2 * ROWS]
     assert sorted(number for numbers in found for number in numbers) == list(range(count))
 
@@ -355,11 +351,11 @@ def test_a_write_job_whose_driver_dies_after_the_decision(session: SparkSession,
 
     leave("sink.decided", 2)
     write(numbers(session, 1, 1), broker.url, queue="sink.healing", exactlyOnce="transactions", unknownColumns="properties")
-    assert sorted(received_numbers(broker.url, "sink.decided", 3, 500)) == [0, 1]
+    assert sorted(all_numbers(broker.url, "sink.decided", 2)) == [0, 1]
     leave("sink.half", 1)
     undecided = leave("sink.undecided", 0)
     assert {doubt.outcome for doubt in end_transactions(options)} == {"committed", "rolled back", "undecided"}
-    assert received_numbers(broker.url, "sink.half", 2, 500) == [0]
+    assert all_numbers(broker.url, "sink.half", 1) == [0]
     assert [doubt.query for doubt in end_transactions(options, [undecided])] == [undecided] * 2
     assert (received_numbers(broker.url, "sink.undecided", 1, 100), end_transactions(options)) == ([], [])
 

@@ -12,7 +12,7 @@ import pytest
 
 from mqspark.options import Options, Use
 from mqspark.settling import install, settle_checkpoint
-from tests.spark.support import MqbrokerProcess, login, message_count, new_cluster, send_numbered
+from tests.spark.support import MqbrokerProcess, login, message_count, new_cluster, send_numbered, wait_for_members
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -138,6 +138,7 @@ def test_a_subscription_on_every_node_and_a_node_that_goes_and_returns(spark: Sp
     for each in brokers:
         each.start()
     try:
+        wait_for_members(brokers[0].url, 2)
         frame = stream(spark, brokers[0].url, topic="stream.news", subscription="spark", selector="number >= 0")
         available(into(frame, tmp_path))
         for number, each in enumerate(brokers):
@@ -146,10 +147,12 @@ def test_a_subscription_on_every_node_and_a_node_that_goes_and_returns(spark: Sp
         assert written(spark, tmp_path) == list(range(200))
         assert [message_count(each.url, "spark") for each in brokers] == [0, 0]
         brokers[1].stop()
+        wait_for_members(brokers[0].url, 1)
         send_numbered(brokers[0].url, "topic://stream.news", 50, first=200)
         available(into(frame, tmp_path))
         assert written(spark, tmp_path) == list(range(250))
         brokers[1].start()
+        wait_for_members(brokers[0].url, 2)
         send_numbered(brokers[1].url, "topic://stream.news", 50, first=250)
         query = available(into(frame, tmp_path))
         assert written(spark, tmp_path) == list(range(300))
