@@ -81,11 +81,11 @@ final class ConnectionScenarios {
     }
 
     private static void keepAlive(Context context) throws Exception {
-        Connection connection = context.connect("connectionTTL=1500&clientFailureCheckPeriod=200");
+        Connection connection = context.connect("connectionTTL=4000&clientFailureCheckPeriod=200");
         Session session = connection.createSession();
         Queue queue = session.createQueue(context.name("q"));
         var consumer = session.createConsumer(queue);
-        Context.equal(null, consumer.receive(2_500), "nothing for longer than the time to live of the connection");
+        Context.equal(null, consumer.receive(5_500), "nothing for longer than the time to live of the connection");
         Context.sendTexts(session, session.createProducer(queue), "still there");
         Context.nextTexts(consumer, "still there");
     }
@@ -124,7 +124,7 @@ final class ConnectionScenarios {
         receiving.start();
         Thread.sleep(50);
         connection.close();
-        receiving.join(5_000);
+        receiving.join(Context.RECEIVE_MS);
         Context.require(!receiving.isAlive(), "receive() ends with the connection");
     }
 

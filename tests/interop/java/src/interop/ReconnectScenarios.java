@@ -21,7 +21,7 @@ import javax.jms.TransactionRolledBackException;
 
 /** Connections through the harness's proxy, which cuts them when asked: reattached with a confirmation window, created again without. */
 final class ReconnectScenarios {
-    private static final String AGAIN = "reconnectAttempts=-1&retryInterval=20&retryIntervalMultiplier=1&callTimeout=2000";
+    private static final String AGAIN = "reconnectAttempts=-1&retryInterval=20&retryIntervalMultiplier=1&callTimeout=10000";
     private static final String WINDOW = AGAIN + "&confirmationWindowSize=1000000";
 
     private ReconnectScenarios() {
@@ -100,7 +100,7 @@ final class ReconnectScenarios {
         sender.join(300);
         Context.require(sender.isAlive(), "the answer to m1 is lost, so the send still waits");
         context.ask("cut");
-        sender.join(10_000);
+        sender.join(Context.RECEIVE_MS);
         Context.equal(null, broken.get(), "the send ends well after the reattachment");
         Context.sendTexts(session, producer, "m2");
         MessageConsumer consumer = context.connect("").createSession().createConsumer(queue);
@@ -241,7 +241,7 @@ final class ReconnectScenarios {
     }
 
     private static void notWanted(Context context) throws Exception {
-        Connection connection = context.started(context.proxied("callTimeout=2000"));
+        Connection connection = context.started(context.proxied("callTimeout=10000"));
         Session session = connection.createSession();
         Queue queue = session.createQueue(context.name("q"));
         MessageProducer producer = session.createProducer(queue);

@@ -29,7 +29,7 @@ import org.apache.activemq.artemis.jms.client.ActiveMQXAConnectionFactory;
 /** Distributed transactions, driven as a transaction manager drives them. */
 final class XaScenarios {
     private static final int FORMAT = 77;
-    private static final String AGAIN = "reconnectAttempts=-1&retryInterval=20&retryIntervalMultiplier=1&callTimeout=2000";
+    private static final String AGAIN = "reconnectAttempts=-1&retryInterval=20&retryIntervalMultiplier=1&callTimeout=10000";
     private static final int ALL = XAResource.TMSTARTRSCAN | XAResource.TMENDRSCAN;
 
     private XaScenarios() {
@@ -379,7 +379,7 @@ final class XaScenarios {
     }
 
     private static void recoverAfterClientCrash(Context context) throws Exception {
-        XAConnection connection = started(context, context.xaProxied("callTimeout=2000"));
+        XAConnection connection = started(context, context.xaProxied("callTimeout=10000"));
         XASession session = connection.createXASession();
         Queue queue = session.createQueue(context.name("q"));
         leaveInDoubt(context, session, queue);
