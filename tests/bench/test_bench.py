@@ -271,7 +271,7 @@ def test_the_watch_waits_for_every_member() -> None:
     with clusters.Watch() as watch:
         watch.add(first.port)
         first.tell(("a", False), ("b", False), ("b", True), ("c", False))
-        watch.wait(1, 2, seconds=5)
+        watch.wait(1, 2)
     first.listener.close()
     second.listener.close()
 

@@ -14,7 +14,10 @@ from typing import Any
 from tests.interop.maven import java_classpath
 
 ANSWER_SECONDS = 90.0
+AWAITED_MS = 20_000
+"""Of waiting for a message that has to come; a busy machine may stand still for seconds."""
 NOTHING_MS = 700
+"""Of waiting for one that has not to come."""
 TEMPORARY = "temporary://"
 """Before the name under which a temporary queue was made."""
 
@@ -127,7 +130,7 @@ class Puppet:
         """Open a consumer in a session of its own, or in the one named ``within``."""
         self.do("consume", name, **{"on": on, "from": source}, **values)
 
-    def take(self, name: str, count: int, ms: int = 5000) -> list[int]:
+    def take(self, name: str, count: int, ms: int = AWAITED_MS) -> list[int]:
         """The numbers of up to ``count`` messages, as they came; each is waited for at most ``ms``."""
         return list(self.do("take", name, count=count, ms=ms))
 

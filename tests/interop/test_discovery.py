@@ -65,6 +65,6 @@ def test_mqclient_finds_artemis(java: None, tmp_path: Path) -> None:
         url = f"udp://{GROUP}:{group_port}?localBindAddress=127.0.0.1"
         with ConnectionFactory(url, user=instance.USER, password=instance.PASSWORD) as factory, factory.create_context() as context:
             context.create_producer().send(context.create_queue("found"), "by discovery")
-            assert context.create_consumer(context.create_queue("found")).receive_body(5000) == "by discovery"
+            assert context.create_consumer(context.create_queue("found")).receive_body(20_000) == "by discovery"
     finally:
         broker.stop()

@@ -16,6 +16,7 @@ from tests.interop.peers import Peer
 from tests.interop.puppet import Puppet
 
 POLL = "httpClientIdleTime=100;httpClientIdleScanPeriod=100"
+RECEIVE_MS = 20_000
 
 
 def exchange(java: Puppet, url: str) -> None:
@@ -25,10 +26,10 @@ def exchange(java: Puppet, url: str) -> None:
     java.send("c", queue, 200)
     java.send("c", queue, 3, first=200, size=300_000)
     java.consume("in", "c", queue)
-    assert java.take("in", 203, 20_000) == list(range(203))
+    assert java.take("in", 203) == list(range(203))
     time.sleep(1.5)
     java.send("c", queue, 1, first=500)
-    assert java.take("in", 1, 5000) == [500]
+    assert java.take("in", 1) == [500]
     java.close("in")
     java.close("c")
 
@@ -56,7 +57,7 @@ def test_python_sends_and_receives(peer: Peer, more: str) -> None:
         producer, consumer = context.create_producer(), context.create_consumer(queue)
         for body in bodies:
             producer.send(queue, body)
-        assert [consumer.receive_body(5000) for _ in bodies] == bodies
+        assert [consumer.receive_body(RECEIVE_MS) for _ in bodies] == bodies
         time.sleep(1.5)
         producer.send(queue, "after a silence")
-        assert consumer.receive_body(5000) == "after a silence"
+        assert consumer.receive_body(RECEIVE_MS) == "after a silence"

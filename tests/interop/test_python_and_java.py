@@ -14,7 +14,7 @@ from tests.interop.maven import GENERATIONS
 from tests.interop.messages import Description, catalogue, describe, send_all
 from tests.interop.peers import Peer, kill_and_start, restart
 
-RECEIVE_MS = 5000
+RECEIVE_MS = 20_000
 
 
 @pytest.fixture

@@ -16,7 +16,8 @@ from tests.interop.cluster.scenarios import SCALE_DOWN
 from tests.interop.peers import restart
 
 ANYCAST = 1
-BROWSE_MS = 1500
+AWAITED_MS, MORE_MS = 20_000, 1500
+"""Of waiting for a message that has to be there, and for one behind the last."""
 IDS: dict[str, TypedValue] = {
     "a text": (STRING, "once"),
     "text of other letters": (STRING, "Bestellung-Ü-注文"),
@@ -24,8 +25,11 @@ IDS: dict[str, TypedValue] = {
 }
 
 
-async def send(url: str, body: bytes, ids: Sequence[TypedValue]) -> list[bytes]:
-    """Send a durable message with each of these duplicate ids to ``orders``; the bodies of all that can be browsed there then."""
+async def send(url: str, body: bytes, ids: Sequence[TypedValue], count: int) -> list[bytes]:
+    """Send a durable message with each of these duplicate ids to ``orders``; the bodies of all that can be browsed there then.
+
+    So many have to be there.
+    """
     locator = server_locator(url)
     try:
         session = await (await locator.create_session_factory()).create_session(instance.USER, instance.PASSWORD)
@@ -39,8 +43,8 @@ async def send(url: str, body: bytes, ids: Sequence[TypedValue]) -> list[bytes]:
             await producer.send(message)
         browser = await session.create_consumer("orders", browse_only=True)
         await session.start()
-        found = []
-        while (received := await browser.receive(BROWSE_MS)) is not None:
+        found: list[bytes] = []
+        while (received := await browser.receive(AWAITED_MS if len(found) < count else MORE_MS)) is not None:
             found.append(received.body)
         return found
     finally:
@@ -52,9 +56,9 @@ def test_a_message_with_a_known_duplicate_id_is_refused_by_the_artemis_that_took
     first = [b"first"] * len(ids)
     with Nodes(("mqbroker", "artemis"), tmp_path, Shape(core={0: SCALE_DOWN})) as nodes:
         nodes.start()
-        assert asyncio.run(send(nodes[0].url, b"first", ids)) == first
+        assert asyncio.run(send(nodes[0].url, b"first", ids, len(first))) == first
         nodes[0].stop()
-        assert asyncio.run(send(nodes[1].url, b"again", ids)) == first
+        assert asyncio.run(send(nodes[1].url, b"again", ids, len(first))) == first
         restart(nodes[1])
-        assert asyncio.run(send(nodes[1].url, b"again", ids)) == first, "the ids are as durable as the messages"
-        assert asyncio.run(send(nodes[1].url, b"another", [(STRING, "another")])) == [*first, b"another"]
+        assert asyncio.run(send(nodes[1].url, b"again", ids, len(first))) == first, "the ids are as durable as the messages"
+        assert asyncio.run(send(nodes[1].url, b"another", [(STRING, "another")], len(first) + 1)) == [*first, b"another"]

@@ -45,7 +45,7 @@ class ArtemisOnOurFolderTests(TestCase):
         self.start_artemis()
         self.assertEqual(files(self.instance), self.before)
         with self.ours, ConnectionFactory(self.ours.url).create_context() as context:
-            message = context.create_consumer(context.create_queue("q")).receive(5000)
+            message = context.create_consumer(context.create_queue("q")).receive(20_000)
             assert message is not None
             self.assertEqual(message.text, "kept")
 
