@@ -52,7 +52,7 @@ def topics(stage: Stage) -> None:
         stage.wait_for_topic("everywhere", f"s{number}", "c0", "c1", "c2")
     java.send("c1", "topic://everywhere", 20)
     for number in range(COUNT):
-        found = java.take(f"s{number}", 1000, NOTHING_MS)
+        found = stage.take_expected(f"s{number}", set(range(20)))
         assert [each for each in found if each >= 0] == list(range(20)), found
 
 
@@ -215,7 +215,7 @@ def master_away(stage: Stage) -> None:
     stage.cluster.launch(2)
     stage.cluster.until(lambda: stage.cluster.command(2, "list", "bkr").status == 0, "the broker serves administrators")
     stage.seen["a client of a broker that has started without the master"] = stage.outcome(lambda: stage.connect("early", 2))
-    stage.cluster.mend()
+    stage.mend()
     stage.connect("late", 2)
     stage.good(2, "create", "dst", "-t", "q", "-n", "afterwards")
     stage.until_known("afterwards", 0, 1, 2)
@@ -234,7 +234,7 @@ def broker_returns(stage: Stage) -> None:
     assert java.take("consumer", 1, NOTHING_MS) == []
     stage.good(1, "create", "dst", "-t", "q", "-n", "meanwhile")
     stage.until_all(lambda n: stage.good(n, "list", "bkr").brokers[stage.cluster.places[2]] == "BROKER_DOWN", "shows who is missing", 0)
-    stage.cluster.mend()
+    stage.mend()
     assert java.take("consumer", 30, WAIT_MS) == list(range(30))
     stage.until_known("meanwhile", 2)
 
@@ -269,7 +269,7 @@ def change_of_master(stage: Stage) -> None:
     stage.cluster.kill(0)
     stage.good(2, "create", "dst", "-t", "q", "-n", "new.master")
     stage.until_known("new.master", 1, 2)
-    stage.cluster.mend()
+    stage.mend()
     stage.until_known("new.master", 0)
     stage.good(1, *wish(places[0]))
 

@@ -26,7 +26,7 @@ def no_broker_is_distinguished(stage: Stage) -> None:
         java.consume(f"ended-{down}", reader, f"topic://{topic}", subscription="ended")
         java.close(f"ended-{down}")
         java.do("unsubscribe", f"leaving-{down}", on=reader, subscription="ended")
-        stage.cluster.mend()
+        stage.mend()
         stage.until_known(queue, down)
         shown = stage.good(down, "query", "dst", "-t", "q", "-n", queue).values["Max Number of Messages"]
         assert shown == "7", shown
@@ -49,7 +49,7 @@ def first_to_start(stage: Stage) -> None:
     stage.until_known("on.record", 2)
     java.send("alone", "queue://on.record", 3)
     stage.good(2, "create", "dst", "-t", "q", "-n", "made.alone")
-    stage.cluster.mend()
+    stage.mend()
     stage.until_known("made.alone", 0, 1)
     stage.connect("reader", 0)
     java.consume("reading", "reader", "queue://on.record")
@@ -125,7 +125,7 @@ def backup_and_restore(stage: Stage) -> None:
     assert database("restore", "sharecc_tbl", "-file", file) == 1, "into a table that is not empty"
     assert database("recreate", "sharecc_tbl") == 0
     assert database("restore", "sharecc_tbl", "-file", file) == 0
-    stage.cluster.mend()
+    stage.mend()
     stage.until_known("saved", 0, 1, 2)
     stage.until_unknown("later", 0, 1, 2)
     stage.until_all(lambda number: "saved-reader" in stage.good(number, "list", "dur", "-d", "saved.topic").text, "has it", 0, 1, 2)

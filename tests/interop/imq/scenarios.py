@@ -39,8 +39,7 @@ def play(scenario: Scenario, cluster: Cluster, java: Puppet) -> Played:
     with java.apart() as clients:
         stage = Stage(cluster, clients)
         try:
-            cluster.mend()
-            stage.until_served()
+            stage.mend()
             scenario(stage)
         except Exception as error:
             return Played(stage.seen, f"{type(error).__name__}: {error}")

@@ -9,9 +9,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from tests.interop.imq.clusters import CLIENT, COUNT, Answer, Cluster, Member
-from tests.interop.puppet import TEMPORARY, Puppet, PuppetError
+from tests.interop.puppet import NOTHING_MS, TEMPORARY, Puppet, PuppetError
 
 WAIT_MS = 10_000
+MORE = 1_000_000
+"""More messages than there are."""
 SETTLED_SECONDS = 2.0
 """What is told to others has come by then; used where nothing shows that it will not."""
 TAKEN_SECONDS = 90.0
@@ -36,8 +38,12 @@ class Stage:
         """A client of the broker of this number that goes on elsewhere."""
         self.java.connect(name, self.cluster.following_url(number), client_id, user=CLIENT, password=CLIENT)
 
-    def until_served(self) -> None:
-        """Wait until each broker takes clients: one that has just started serves administrators alone until it has the change record."""
+    def mend(self) -> None:
+        """Start what does not run, and wait until all are linked and take clients.
+
+        One that has just started serves administrators alone until it has the change record, which it may ask for when it is linked.
+        """
+        self.cluster.mend()
         for number in range(COUNT):
             self.until_all(lambda n: self.outcome(lambda: self.connect(f"early{n}", n)) == "done", "takes clients", number)
             self.java.close(f"early{number}")
@@ -127,6 +133,16 @@ class Stage:
             )
             assert self.java.take(reading, 1, WAIT_MS) == [-1]
         return called
+
+    def take_expected(self, name: str, expected: set[int], more_ms: int = NOTHING_MS) -> list[int]:
+        """The numbers of all messages that come to a consumer, as they came; those of ``expected`` are waited for."""
+        found: list[int] = []
+        while missing := len(expected - set(found)):
+            taken = self.java.take(name, missing, WAIT_MS)
+            if not taken:
+                break
+            found += taken
+        return found + self.java.take(name, MORE, more_ms)
 
     def outcome(self, act: Callable[[], object]) -> str:
         """Whether a client may do something."""
