@@ -10,8 +10,8 @@ from tests.interop.instance import PASSWORD, USER
 from tests.interop.puppet import Puppet, PuppetError
 
 FOLLOW = "ha=true&reconnectAttempts=-1&retryInterval=100&maxRetryInterval=200"
-NOTICE = "connectionTTL=2000&clientFailureCheckPeriod=500&callTimeout=8000"
-"""Clients notice within 2 s that their broker says nothing any more.
+NOTICE = "connectionTTL=4000&clientFailureCheckPeriod=500&callTimeout=8000"
+"""Clients notice within 4 s that their broker says nothing any more, and bear it when their machine stands still for less.
 
 A call may not end before the broker does, which answers nothing for up to 5 s while it has no proof: Java clients before 2.7 would take
 an answer that comes later for that of their next call, and count a message as acknowledged that is not.

@@ -25,7 +25,8 @@ from tests.interop.artemis import ArtemisBroker, tool_environment
 from tests.interop.ha.zookeeper import TICK_MS, EnsembleCase
 from tests.interop.instance import Additions
 
-SESSION_MS = 2000
+SESSION_MS = 6000
+"""A third of it, in which no server answers, ends a session: servers on a busy machine may be silent for a second."""
 SECONDS = 60.0
 """On a busy machine."""
 TOOL_SECONDS = 120.0
@@ -94,7 +95,7 @@ class FaultTests(ManagerCase):
         self.assertTrue(holder.change_number(NAME, 0, -1))
         self.ensemble.kill()
         self.assertTrue(self.is_lost.wait(SECONDS))
-        self.assertIn("no server has answered for 0.66 s", self.lost[0])
+        self.assertIn("no server has answered for 1.98 s", self.lost[0])
         with self.assertRaises(UnavailableError):
             holder.number(NAME)
         holder.stop()
