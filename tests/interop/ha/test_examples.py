@@ -19,7 +19,8 @@ from tests.interop.test_java_page import client_libraries
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 ORDERS = "1000"
-SECONDS = 60.0
+SECONDS = 240.0
+"""Of a program, in which it starts, waits for the others, and sends a thousand orders to a disk that may be slow."""
 HALF = "half of the orders are sent\n"
 CONNECTS_AGAIN = rf"{HALF}all orders came: [Tt]rue\nconnections: ([2-9]|\d\d+)\n"
 SENDS_AGAIN = rf"{HALF}each order came once: [Tt]rue\n"
