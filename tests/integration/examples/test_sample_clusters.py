@@ -7,11 +7,15 @@ import json
 import re
 import tempfile
 import threading
+import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from tests.integration.examples.samples import SampleCluster
+from mqclient.jms import ConnectionFactory, JMSException
+from tests.integration.examples.samples import START_SECONDS, SampleCluster
 from tests.unit.cli.runner import Result
 
 
@@ -23,9 +27,15 @@ class SampleClusterTests(SynchronousTestCase):
         self.addCleanup(sample.stop)
         return sample
 
-    def follow_the_readme(self, name: str) -> SampleCluster:
+    def until(self, condition: Callable[[], object], what: str, sample: SampleCluster) -> None:
+        deadline = time.monotonic() + START_SECONDS
+        while not condition():
+            self.assertLess(time.monotonic(), deadline, f"{what}:\n{sample.text()[-5000:]}")
+            time.sleep(0.1)
+
+    def follow_the_readme(self, name: str, ready: Callable[[SampleCluster], object] = SampleCluster.await_start) -> SampleCluster:
         sample = self.start(name)
-        sample.await_start()
+        ready(sample)
         produce, consume, *_ = sample.commands()
         sent = sample.run(produce)
         self.assertEqual(sent.status, 0, sent.err)
@@ -42,7 +52,16 @@ class SampleClusterTests(SynchronousTestCase):
     def test_symmetric(self) -> None:
         sample = self.follow_the_readme("cluster-symmetric")
         url = f"tcp://127.0.0.1:{sample.ports['61616']}"
-        found = json.loads(sample.run(["cluster", "--all", "--json", "--url", url]).out)
+
+        def nodes() -> list[dict[str, Any]]:
+            return list(json.loads(sample.run(["cluster", "--all", "--json", "--url", url]).out))
+
+        # The consumer may have everything before the other nodes are linked, and before the sender has been told.
+        self.until(
+            lambda: [link["state"] for node in nodes() for link in node["links"]] == ["connected"] * 6, "all nodes are linked", sample
+        )
+        self.until(lambda: sum(link["messagesAcknowledged"] for link in nodes()[0]["links"]) >= 30, "the messages are answered", sample)
+        found = nodes()
         self.assertEqual(found[0]["name"], "node0")
         self.assertEqual(sorted(node["name"] for node in found), ["node0", "node1", "node2"])
         self.assertEqual([[link["state"] for link in node["links"]] for node in found], [["connected"] * 2] * 3)
@@ -71,8 +90,22 @@ class SampleClusterTests(SynchronousTestCase):
     def test_peers(self) -> None:
         self.follow_homes("imq-peers", "orders")
 
+    def await_clients(self, sample: SampleCluster) -> None:
+        """Wait until each broker takes clients: one that has just started serves administrators alone until it has the change record."""
+        sample.await_start()
+
+        def takes_clients(port: str) -> bool:
+            try:
+                ConnectionFactory(f"tcp://127.0.0.1:{port}").create_context().close()
+            except JMSException:
+                return False
+            return True
+
+        for port in sample.ports.values():
+            self.until(lambda port=port: takes_clients(port), f"the broker at {port} takes clients", sample)  # type: ignore[misc]
+
     def follow_homes(self, name: str, shown_at_last: str) -> None:
-        sample = self.follow_the_readme(name)
+        sample = self.follow_the_readme(name, self.await_clients)
         passfile = sample.folder / "passfile"
         passfile.write_text("imq.imqcmd.password=any\n")
         for command in sample.commands()[2:]:
