@@ -15,7 +15,7 @@ with ConnectionFactory(url).create_connection() as connection:
     session.commit()
 
     with session.create_consumer(queue) as consumer:
-        while (message := consumer.receive(timeout=500)) is not None:
+        while (message := consumer.receive(timeout=2000)) is not None:
             print("attempt", message.delivery_count)
             session.rollback()
 

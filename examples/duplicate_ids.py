@@ -30,6 +30,6 @@ with factory.create_connection() as connection:
     connection.start()
     consumer = session.create_consumer("queue://example.once")
     orders: list[object] = []
-    while (received := consumer.receive(timeout=500 if orders else 5000)) is not None:
+    while (received := consumer.receive(timeout=2000 if orders else 5000)) is not None:
         orders.append(received.body)
     print("each order came once:", orders == [f"order {number}" for number in range(count)])

@@ -33,7 +33,7 @@ with SocketRuntime() as runtime:
         consumer = await session.create_consumer(NAME)
         await session.start()
         received = 0
-        while (message := await consumer.receive(500)) is not None:
+        while (message := await consumer.receive(2000)) is not None:
             await message.acknowledge()
             received += 1
         return received

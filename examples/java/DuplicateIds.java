@@ -33,7 +33,7 @@ public class DuplicateIds {
                 String order = consumer.receiveBody(String.class, 5000);
                 while (order != null) {
                     orders.add(order);
-                    order = consumer.receiveBody(String.class, 500);
+                    order = consumer.receiveBody(String.class, 2000);
                 }
                 List<String> expected = IntStream.range(0, count).mapToObj(number -> "order " + number).toList();
                 System.out.println("each order came once: " + orders.equals(expected));
