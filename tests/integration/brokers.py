@@ -22,6 +22,7 @@ import time
 from pathlib import Path
 
 START_TIMEOUT = 60.0  # s: a Java broker on a busy machine
+KILL_TIMEOUT = 60.0  # s: a process that waits for a slow disk ends when that has answered
 CONFIGURATION = """<configuration xmlns="urn:activemq"><core xmlns="urn:activemq:core">
 <name>test</name>
 <security-enabled>false</security-enabled>
@@ -96,7 +97,7 @@ class Broker:
     def kill(self) -> None:
         """End the process without warning."""
         self._process.kill()
-        self._process.wait(5)
+        self._process.wait(KILL_TIMEOUT)
 
     def hold_up(self) -> None:
         """Let the process do nothing until :meth:`go_on`."""
@@ -123,7 +124,7 @@ class Broker:
                 self._process.wait(20)
             except subprocess.TimeoutExpired:
                 self._process.kill()
-                self._process.wait(5)
+                self._process.wait(KILL_TIMEOUT)
 
 
 def environment() -> dict[str, str]:
