@@ -229,7 +229,7 @@ def test_one_short_round(tmp_path: Path) -> None:
         pytest.skip(f"benchmark not run: {missing}")
     request_reply = next(row for row in FLOWS if row.name == "request-reply")
     sizes = amounts.Sizes(connections=4, queues=4, messages=200)
-    plan = Plan([peer_name()], [ROW, request_reply], ["start", "idle", "queues", "million"], 1, 2, 2, 0, sizes)
+    plan = Plan([peer_name()], [ROW, request_reply], ["start", "idle", "queues", "million"], 1, 4, 4, 0, sizes)
     done = Runner(plan, tmp_path, lambda: None)
     done.run()
     assert [each.error for each in done.runs] == [""] * 6
