@@ -15,8 +15,8 @@ tables for them."""
 HIGH_MAX = 1 << 16
 """Descriptors above this one would cost the system a larger table: it has 8 bytes for each up to the highest one."""
 
-HIGH_SHARE = 64
-"""Descriptors that stay free above a high one, for others of its kind."""
+ABOVE_HIGH = 64
+"""Descriptors that stay free at the top of what is allowed, for the next high ones."""
 
 FILES_SHARE = 4
 """One descriptor in this many is kept for files: segments, the page that each paging address writes, and files that are read."""
@@ -43,4 +43,4 @@ def high_descriptor(descriptor: int) -> int:
     """
     soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     limit = HIGH_MAX if soft == resource.RLIM_INFINITY else min(soft, HIGH_MAX)
-    return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, max(limit - HIGH_SHARE, 0))
+    return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, max(limit - ABOVE_HIGH, 0))
