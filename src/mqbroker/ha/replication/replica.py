@@ -312,7 +312,11 @@ class Replica:
         self._end(f"it was not in sync within initial-replication-sync-timeout, {self._sync_seconds:g} s")
 
     def _look_later(self) -> None:
-        self._looking = self._clock.call_later(look_seconds(self._silence_seconds), self._look)
+        self._looking = self._clock.call_later(look_seconds(self._silence_seconds), self._look_due)
+
+    def _look_due(self) -> None:
+        # A process that stood still has the replica's answers in its socket: they are read first.
+        self._looking = self._clock.call_later(0, self._look)
 
     def _look(self) -> None:
         now = self._clock.monotonic()

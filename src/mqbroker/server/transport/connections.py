@@ -126,7 +126,11 @@ class Connections:
     def start(self) -> None:
         """Begin to check the peers for signs of life."""
         if self._check_interval_ms > 0:
-            self._checker = self._owner.clock.call_later(self._check_interval_ms / 1000, self._check)
+            self._checker = self._owner.clock.call_later(self._check_interval_ms / 1000, self._check_due)
+
+    def _check_due(self) -> None:
+        # A process that stood still has the peers' signs of life in its sockets: they are read before a peer counts as silent.
+        self._checker = self._owner.clock.call_later(0, self._check)
 
     def _check(self) -> None:
         now = self._owner.clock.monotonic()

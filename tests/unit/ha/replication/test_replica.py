@@ -202,6 +202,13 @@ class WaitingTests(ReplicaCase):
 
 
 class GivenUpTests(ReplicaCase):
+    def test_an_answer_that_waits_in_the_socket_of_a_broker_that_stood_still_is_read_first(self) -> None:
+        self.greet()
+        self.clock.advance(4.75)
+        self.clock.call_later(0.25, self.say, p.Answered(1))  # after the timer of the look, which is in the same turn
+        self.clock.advance(0.25)
+        self.assertEqual((self.connection.closed, self.replica.reason), (False, ""))
+
     def test_before_the_note_nothing_waits_for_it(self) -> None:
         self.greet()
         self.clock.advance(6)

@@ -45,6 +45,15 @@ class ConnectionsTests(SynchronousTestCase):
             self.world.clock.advance(1)
         self.assertEqual((silent.transport.closed, alive.transport.closed), (True, False))
 
+    def test_signs_of_life_that_wait_in_the_socket_of_a_broker_that_stood_still_are_read_first(self) -> None:
+        heard, silent = self.world.peer(), self.world.peer()
+        heard.ping(ttl_ms=5000)
+        silent.ping(ttl_ms=5000)
+        self.world.clock.advance(7)
+        self.world.clock.call_later(1, heard.ping, 5000)  # after the timer of the check, which is in the same turn
+        self.world.clock.advance(1)
+        self.assertEqual((heard.transport.closed, silent.transport.closed), (False, True))
+
     def test_a_check_that_fails_does_not_end_the_others(self) -> None:
         broken, silent = self.world.peer(), self.world.peer()
         silent.ping(ttl_ms=5000)

@@ -134,3 +134,17 @@ class CallTests(SynchronousTestCase):
         world.advance(4.1)
         self.assertTrue(session.closed)
         self.assertRaises(UnblockedError, world.finish, receive)
+
+    def test_answers_that_wait_in_the_socket_of_a_client_that_stood_still_are_read_first(self) -> None:
+        world = World(self.broker, connection_ttl=3000, client_failure_check_period=1000)
+        session = world.session()
+        network, stir = world.network, world.network.stir
+        network.stir = lambda: None  # type: ignore[method-assign]
+        world.advance(1.5)
+        self.assertFalse(session.closed)
+        network.stir = stir  # type: ignore[method-assign]
+        world.clock.callLater(7.9, stir)
+        world.clock.advance(8)  # one turn for all of it: the timers of these seconds, then the sockets
+        self.assertFalse(session.closed)
+        world.advance(10)
+        self.assertFalse(session.closed)

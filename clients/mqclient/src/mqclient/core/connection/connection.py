@@ -368,6 +368,10 @@ class Connection:
             self._timer = self.runtime.call_later(max(due - self.runtime.now(), 0.0), self._timer_due)
 
     def _timer_due(self) -> None:
+        # A process that stood still has the peer's answers in its socket: they are read before the peer counts as silent.
+        self._timer = self.runtime.call_later(0, self._check_peer)
+
+    def _check_peer(self) -> None:
         self._timer = None
         for event in self.protocol.timer_due(self.runtime.now()):
             self._handle(event)
