@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import random
 import sys
 import time
@@ -11,7 +13,7 @@ from pathlib import Path
 
 from tests.integration.kill.deliveries import judge_paged
 from tests.integration.kill.verdict import Event, judge, read_logs
-from tests.integration.kill.worker import ALL_SENT, LOOKS
+from tests.integration.kill.worker import ALL_SENT, LOOKS, SHOW_STACKS
 from tests.interop.mqbroker_process import ROOT
 from tests.interop.peers import Peer
 from tests.interop.processes import ManagedProcess, ProcessFailed
@@ -20,6 +22,10 @@ LOAD_SECONDS = (0.3, 1.2)  # between two kills
 START_SECONDS = (0.1, 0.6)  # into a start that is killed as well
 KILLED_STARTS = 0.15  # share of the rounds
 FIRST_SECONDS = 60.0
+STACKS_SECONDS = 10.0  # until a process has begun to write where its main thread stands, which comes last
+LAST_LINES_SECONDS = 0.2
+MAIN_THREAD = "Current thread 0x"
+TOLD_LINES = 150
 DRAIN_SECONDS = 120.0
 
 
@@ -84,6 +90,20 @@ class Clients:
         """How many messages of each producer were confirmed."""
         return [(self.folder / name).read_bytes().count(b" sent ") for name in self._sending]
 
+    def standing(self, before: Sequence[int]) -> list[str]:
+        """The names of the producers of which no message was confirmed since :meth:`sent` gave this."""
+        return [name for name, then, now in zip(self._sending, before, self.sent(), strict=True) if now == then]
+
+    def told(self) -> str:
+        """The last lines of each client process, with the places at which its threads stand."""
+        for process in self.processes:
+            if not process.has_ended():
+                os.kill(process.pid, SHOW_STACKS)
+                with contextlib.suppress(ProcessFailed):
+                    process.wait_for_line(MAIN_THREAD, STACKS_SECONDS)
+        time.sleep(LAST_LINES_SECONDS)
+        return "\n".join(line for process in self.processes for line in process.output()[-TOLD_LINES:])
+
     def look(self) -> None:
         """Begin to ask whether the clients have worked off what they hold now."""
         with (self.folder / LOOKS).open("a") as looks:
@@ -107,10 +127,14 @@ class Clients:
         self.ask_to_stop()
         self._await(self._producers)
 
-    def finish(self, verdict: Callable[[list[Event]], list[str]] = judge) -> Outcome:
-        """Let them empty the queues and end, then judge what they have logged; raises ProcessFailed when one hangs or fails."""
+    def let_them_end(self) -> None:
+        """When the producers have ended, the others empty the queues and end; raises ProcessFailed when a producer hangs or fails."""
         self.stop_producers()
         (self.folder / ALL_SENT).touch()
+
+    def finish(self, verdict: Callable[[list[Event]], list[str]] = judge) -> Outcome:
+        """Let them end, then judge what they have logged; raises ProcessFailed when one hangs or fails."""
+        self.let_them_end()
         self._await(self.processes)
         events = read_logs(sorted(self.folder.glob("*.log")))
         counts: dict[str, int] = {}
@@ -160,6 +184,9 @@ def run_rounds(
             progress(number + 1)
         for each in clients:
             each.ask_to_stop()
+        for each in clients:
+            # All together: a client ends when it has received nothing for some seconds.
+            each.let_them_end()
         plain, paged = clients[0].finish(), clients[1].finish(judge_paged)
         counts = {**plain.counts, **{f"paged {verb}": count for verb, count in paged.counts.items()}, PAGE_FILES: pages}
         return Outcome([*plain.problems, *paged.problems], counts)

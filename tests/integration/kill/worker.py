@@ -7,7 +7,9 @@ the broker confirmed. Of several URLs, with blanks between them, each client has
 
 from __future__ import annotations
 
+import faulthandler
 import os
+import signal
 import sys
 import time
 import traceback
@@ -33,6 +35,8 @@ HELD_MAX = 20
 """Messages that a client holds at most, where there are looks."""
 WINDOW = "consumerWindowSize=2000"
 """A client with this window holds no more: each message takes more than 100 bytes."""
+SHOW_STACKS = signal.SIGUSR1
+"""The signal that makes a client process write where each of its threads stands."""
 PARAMETERS = "callTimeout=5000&blockOnAcknowledge=true"
 PRODUCER_PARAMETERS = {
     0: "",
@@ -229,6 +233,7 @@ class Worker:
 def main(arguments: Sequence[str], kind: type[Worker] = Worker) -> int:
     """The exit status is 1 when a client failed in a way that is no broken connection; that ends the process at once."""
     role, count, url, folder, pace_ms = arguments
+    faulthandler.register(SHOW_STACKS, all_threads=True)
     workers = [kind(f"{role[0]}{number}", number, url, Path(folder), int(pace_ms) / 1000) for number in range(int(count))]
     with ThreadPoolExecutor(len(workers)) as pool:
         for done in as_completed([pool.submit(worker.run, role) for worker in workers]):

@@ -101,14 +101,14 @@ class Turns:
         """Wait until each producer sends again; raises ProcessFailed."""
         before = [clients.sent() for clients in self._clients]
         deadline = time.monotonic() + SETTLE_SECONDS
-        while not all(
-            now > then for sizes, each in zip(before, self._clients, strict=True) for then, now in zip(sizes, each.sent(), strict=True)
-        ):
+        while standing := [
+            group.name + name for group, each, sent in zip(self.groups, self._clients, before, strict=True) for name in each.standing(sent)
+        ]:
             for each in self._clients:
                 each.check()
             if time.monotonic() > deadline:
-                told = "\n".join(process.tail() for each in self._clients for process in each.processes)
-                raise ProcessFailed(f"after {failure} not every producer goes on\n{told}\n{self._told()}")
+                told = "\n".join(each.told() for each in self._clients)
+                raise ProcessFailed(f"after {failure} these producers do not go on: {', '.join(standing)}\n{told}\n{self._told()}")
             time.sleep(LOOK_SECONDS)
 
     def _told(self) -> str:
@@ -134,6 +134,9 @@ class Turns:
     def _finish(self) -> list[str]:
         for each in self._clients:
             each.ask_to_stop()
+        for each in self._clients:
+            # All together: a client ends when it has received nothing for some seconds.
+            each.let_them_end()
         problems: list[str] = []
         for group, clients in zip(self.groups, self._clients, strict=True):
             found = clients.finish(partial(self._judge, group))

@@ -1,0 +1,27 @@
+"""Clients that do not go on say where they stand."""
+
+from __future__ import annotations
+
+import socket
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+from tests.integration.kill.rounds import Clients, Role
+
+
+class ToldTests(unittest.TestCase):
+    def test_each_thread_of_a_client_process_says_where_it_stands(self) -> None:
+        with tempfile.TemporaryDirectory(prefix="mqbroker-told-") as name, socket.create_server(("127.0.0.1", 0)) as silent:
+            url = f"tcp://127.0.0.1:{silent.getsockname()[1]}?callTimeout=60000"
+            clients = Clients(lambda role: url, Path(name) / "logs", [Role("producer", 2, only_sends=True)])
+            self.addCleanup(clients.kill)
+            connections = [silent.accept()[0] for _ in range(2)]
+            before = clients.sent()
+            self.assertEqual(clients.standing(before), ["p0.log", "p1.log"])
+            (clients.folder / "p1.log").write_text(f"{time.monotonic_ns()} sent p1-0\n")
+            self.assertEqual(clients.standing(before), ["p0.log"])
+            self.assertEqual(clients.told().count(" in with_connection"), 2)
+            for each in connections:
+                each.close()
