@@ -22,7 +22,6 @@ from mqbroker.server.session_state import SessionState
 from mqbroker.server.transport.limits import check_control_size
 from mqclient.errors import MQError, NotImplementedByBrokerError, ProtocolError, QueueExistsError
 from mqclient.wire import packets as wire
-from mqclient.wire.hot import VERSION_CORRELATION
 from mqclient.wire.packets import NullResponse, PacketsConfirmed, decode_packet
 
 if TYPE_CHECKING:
@@ -229,7 +228,7 @@ class ServerSession(SessionState):
         if counted_size:
             self._count(counted_size)
         self.flush_confirmations()
-        self.connection.send(NullResponse(-1 if self.version >= VERSION_CORRELATION else None), self.channel)
+        self.connection.send(NullResponse(-1), self.channel)
         self.connection.sessions.pop(self.channel, None)
 
     def expel(self) -> None:

@@ -32,7 +32,16 @@ from mqclient.wire.frames import (
     FrameSplitter,
     frame,
 )
-from mqclient.wire.packets import DisconnectConsumerKill, DisconnectV3, ExceptionResponse, Packet, Ping, encode_packet
+from mqclient.wire.packets import (
+    DisconnectConsumerKill,
+    DisconnectV3,
+    ExceptionResponse,
+    NullResponse,
+    Packet,
+    Ping,
+    SessionClose,
+    encode_packet,
+)
 
 if TYPE_CHECKING:
     from mqbroker.messaging.queues.queue import Queue
@@ -219,6 +228,10 @@ class ServerConnection:
                     self.request_handled()
                 elif channel < FIRST_USER_CHANNEL or not self.logged_in:
                     raise MalformedPacketError("frame", "channel", f"{channel} is not a channel of a session")
+                elif packet_type == SessionClose.TYPE:
+                    # A Java client does not make a session anew that it closes while it fails over, and waits for this for its callTimeout.
+                    self.send(NullResponse(-1), channel)
+                    self.request_handled()
             except ProtocolError as error:
                 self.fail(f"AMQ222067: {error}")
             except Exception:

@@ -15,6 +15,7 @@ from mqbroker.server.security.login import Identity
 from mqbroker.server.transport.reasons import ReasonLog
 from mqclient.wire import packets as wire
 from mqclient.wire.frames import FRAME_SIZE_BEFORE_SESSION, HEADER, PING_CHANNEL, SESSION_CHANNEL, frame
+from mqclient.wire.hot import VERSION_CORRELATION
 from tests.support.broker import Peer, World, of_kind
 from tests.unit.mqclient.wire.vectors import connections, files, load
 
@@ -80,6 +81,17 @@ class FrameTests(ConnectionCase):
         early = self.world.peer()
         early.send(wire.SessionStart(), 77)
         self.assertTrue(early.transport.aborted)
+
+    def test_the_end_of_an_unknown_session_is_confirmed(self) -> None:
+        """A Java client that closes a session while it fails over does not make it anew, and waited 30 s for an answer."""
+        for version in (VERSION_CORRELATION - 1, VERSION_CORRELATION):
+            peer = self.world.peer()
+            peer.open(version=version)
+            peer.take(77)
+            peer.send(wire.SessionClose(), 77)
+            [answer] = peer.take(77)
+            self.assertIsInstance(answer, wire.NullResponse)
+            self.assert_open(peer)
 
     def test_an_unknown_packet_type_closes_the_connection(self) -> None:
         session = self.world.session()
