@@ -66,6 +66,7 @@ class Run:
         self, screen: Screen[Any], limit: float | None, pressed: Callable[[str], str], steps: Sequence[tuple[float, str]] = ()
     ) -> None:
         self.note = ""
+        self._is_plain = False
         self._screen = screen
         self._limit = limit
         self._pressed = pressed
@@ -83,14 +84,14 @@ class Run:
         return self._limit is None or self.seconds < self._limit
 
     def _press(self, key: str) -> None:
-        self.note = self._pressed(key) or self.note
+        if note := self._pressed(key):
+            self.note = note
+            if self._is_plain:
+                click.echo(note)
 
     def plain(self) -> None:
-        note = ""
+        self._is_plain = True
         while self._goes_on():
-            if self.note != note:
-                note = self.note
-                click.echo(note)
             click.echo(self._screen.line(self.seconds))
             sys.stdout.flush()
             time.sleep(_LINE)

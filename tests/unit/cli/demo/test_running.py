@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -49,6 +51,9 @@ class RunTests(SynchronousTestCase):
             return "" if key == "b" else f"did {key}"
 
         screen = cast(Screen[Any], SimpleNamespace(line=lambda seconds: "line"))
-        run = Run(screen, 0.001, press, [(0.0, "a"), (0.0, "b"), (60.0, "c")])
-        run.plain()
-        self.assertEqual((pressed, run.note), (["a", "b"], "did a"))
+        run = Run(screen, 0.001, press, [(0.0, "a"), (0.0, "b"), (0.0, "c"), (60.0, "d")])
+        told = io.StringIO()
+        with contextlib.redirect_stdout(told):
+            run.plain()
+        self.assertEqual((pressed, run.note), (["a", "b", "c"], "did c"))
+        self.assertEqual(told.getvalue().split("\n")[:2], ["did a", "did c"])
