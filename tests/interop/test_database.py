@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.integration.kill.test_database import store
+from tests.interop.instance import Additions
 from tests.interop.mqbroker_process import MqbrokerProcess
 from tests.interop.test_late_store import basic_programs, failures_of
 from tests.support.postgresql import PostgresqlServer, refuse_without
+
+
+def store(url: str) -> Additions:
+    return Additions(core=f"<store><database-store><jdbc-connection-url>{url}</jdbc-connection-url></database-store></store>")
 
 
 def test_sqlite(java: None, tmp_path: Path) -> None:

@@ -233,7 +233,7 @@ class PostgresqlFamilyWalks(_WithServer, TestCase):
 
     def test_walks(self) -> None:
         takeovers = 0
-        for seed in range(5):
+        for seed in range(3):
             with self.subTest(seed=seed):
                 database, chance = self.server.database(), 0.01 * (seed % 2)
 
@@ -241,7 +241,7 @@ class PostgresqlFamilyWalks(_WithServer, TestCase):
                     return SqlRig(self.addCleanup, number, late=True, chance=chance, database=database, broker_id=broker_id)
 
                 takeovers += Family(make, seed).run(100)
-        self.assertGreater(takeovers, 10)
+        self.assertGreater(takeovers, 6)
 
 
 class PostgresqlSwitchTests(_WithServer, TestCase):

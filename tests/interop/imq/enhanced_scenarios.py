@@ -154,8 +154,8 @@ def prepared_branches(stage: Stage) -> None:
     for name, work, result in (("first", [2], [0, 1]), ("second", [0, 1, 2], []), ("third", [0, 1, 2], [])):
         java.consume(f"left-{name}", "reader", f"queue://work.{name}")
         java.consume(f"result-{name}", "reader", f"queue://result.{name}")
-        left = stage.take_expected(f"left-{name}", set(work), 2000)
-        found = sorted(left), stage.take_expected(f"result-{name}", set(result), 1000)
+        left = stage.take_expected(f"left-{name}", set(work))
+        found = sorted(left), stage.take_expected(f"result-{name}", set(result))
         assert found == (work, result), (name, left, found)
         if name == "second":
             order = "before those behind them" if left == work else "behind all others"

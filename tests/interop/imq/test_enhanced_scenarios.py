@@ -16,7 +16,7 @@ from tests.support.postgresql import PostgresqlServer
 
 @pytest.fixture(scope="module")
 def cluster(server: PostgresqlServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[HomeBrokers]:
-    with home_brokers(tmp_path_factory.mktemp("enhanced"), enhanced(server, interval=1, reconnects=2)) as made:
+    with home_brokers(tmp_path_factory.mktemp("enhanced"), enhanced(server, interval=1, reconnects=1)) as made:
         yield made
 
 
