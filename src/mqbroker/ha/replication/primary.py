@@ -201,15 +201,18 @@ class ReplicatedPrimary:
             self._preferred_from = self._clock.monotonic() + PREFERENCE_PAUSE
         if replica is self._next:
             self._next = None
-            return
+        elif proof_needed:
+            # The cluster goes on naming it as the backup: if it takes over, clients of this broker must know where to go.
+            self._clock.call_later(0, self._unproven)
+        else:
+            self._backup_left()
+            self._give_place()
+
+    def _backup_left(self) -> None:
         topology = self._connection.topology
         member = topology.get(self._server.node_id)
         if member is not None and member.backup is not None and not self._stopping:
             topology.backup_left(member.backup)
-        if not proof_needed:
-            self._give_place()
-        else:
-            self._clock.call_later(0, self._unproven)
 
     def _unproven(self) -> None:
         """A replica that may be complete has gone.  A broker that stops lets it go on, and waits no longer for clients it cannot answer."""
@@ -223,6 +226,7 @@ class ReplicatedPrimary:
     def go_on(self) -> None:
         """No other copy is or can become active: what has waited is answered."""
         replica = self.replica
+        self._backup_left()
         self._give_place()
         if replica is not None:
             replica.forget()

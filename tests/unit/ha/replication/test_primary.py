@@ -164,6 +164,25 @@ class ReturningPrimaryTests(PairCase):
 
 
 class LossTests(PairCase):
+    def test_a_replica_that_may_take_over_stays_known_as_the_backup(self) -> None:
+        """A client that had connected after the loss did not know the other broker, and asked for ever where nobody listened any more."""
+        primary, backup = self.graceful(quorum_size=2)
+        backup.kill()
+        self.run_for(3)
+        self.assertEqual(self.backup_of(primary), "2")
+
+    def test_one_that_cannot_take_over_is_no_backup_any_more(self) -> None:
+        primary, backup = self.pair()
+        backup.kill()
+        self.run_until(lambda: primary.record.sequence == 2)
+        self.run_for(0.1)
+        self.assertIsNone(self.backup_of(primary))
+
+    def backup_of(self, node: Node) -> str | None:
+        """The port of the backup that clients of ``node`` are told."""
+        [member] = node.life.active.server.cluster.connections["c"].topology
+        return None if member.backup is None else dict(member.backup.parameters)["port"]
+
     def test_a_broker_that_has_just_ended_its_activity_seeks_no_proof(self) -> None:
         primary, backup = self.pair()
         before = primary.record

@@ -320,10 +320,10 @@ class ReconnectTests(FailoverTestCase):
 class CandidateTests(SynchronousTestCase):
     """The places of a round, for a client that is connected to the first of three that its application names."""
 
-    def candidates(self, **settings: Any) -> list[str]:
+    def candidates(self, backup: TransportConfiguration | None = None, **settings: Any) -> list[str]:
         places = [TransportConfiguration(name, "netty", (("host", name), ("port", "61616"))) for name in ("a", "b", "c")]
         attempts = Attempts(LocatorSettings(reconnect_attempts=-1, **settings), lambda: places[:1], lambda: places, Topology())
-        attempts.topology_received(ClusterTopologyV4(False, NODE_ID, 1, last=True), places[0])
+        attempts.topology_received(ClusterTopologyV4(False, NODE_ID, 1, primary=places[0], backup=backup, last=True), places[0])
         attempts.succeeded(places[0])
         attempts.begin_reconnect()
         return [each.name for each in attempts.candidates()]
@@ -334,6 +334,12 @@ class CandidateTests(SynchronousTestCase):
     def test_with_exactly_once_a_node_may_be_at_any_place_that_the_application_names(self) -> None:
         # Its backup may have taken over before anybody announced it; a place is asked for the node before anything is sent there.
         self.assertEqual(self.candidates(exactly_once=True), ["a", "b", "c"])
+
+    def test_with_ha_it_is_looked_for_at_every_place_when_no_backup_was_announced(self) -> None:
+        """Its backup may be active now, at one of these places, and the lost broker listens no more."""
+        self.assertEqual(self.candidates(ha=True), ["a", "b", "c"])
+        backup = TransportConfiguration("d", "netty", (("host", "d"), ("port", "61616")))
+        self.assertEqual(self.candidates(backup, ha=True), ["a", "d"])
 
 
 class NamedConnectorTests(SynchronousTestCase):

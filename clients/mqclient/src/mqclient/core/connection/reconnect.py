@@ -61,8 +61,8 @@ class Attempts:
         # The node may live elsewhere by now, as another connection of the locator has heard.
         found += [each for each in self._of_node(self.node_id) if not any(same_place(each, known) for known in found)]
         found += [self._previous, self._initial]
-        if self._settings.exactly_once and self.node_id is not None:
-            # Nobody but this node knows what became of the work, and its backup may have taken over before it was announced.
+        if self.node_id is not None and (self._settings.exactly_once or (self._settings.ha and self._backup is None)):
+            # The node's backup may have taken over before it was announced.  Each broker is asked first whether it is this node.
             found += self._own()
         return distinct([connector for connector in found if connector is not None])
 
