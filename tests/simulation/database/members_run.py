@@ -36,7 +36,6 @@ from tests.simulation.database.member_ledger import MemberLedger
 from tests.simulation.database.members import MemberNode, note_taking
 from tests.simulation.database.peers_run import HomesAtDatabase
 from tests.simulation.ha.fabric import GroupFabric
-from tests.simulation.ha.run import RECONNECT_ATTEMPTS
 from tests.simulation.imq.plan import HomePlan
 from tests.simulation.run import Result, works_once
 from tests.simulation.workload import Actor
@@ -149,8 +148,7 @@ class EnhancedSimulation(HomesAtDatabase):
             )
         for actor in self.actors:
             actor.settings.initial_connect_attempts = rng.choice((1, 5))
-            if actor.settings.reconnect_attempts < 0 and not actor.settings.exactly_once:
-                actor.settings.reconnect_attempts = RECONNECT_ATTEMPTS
+            actor.settings.ha = True
 
     def _stream(self) -> None:
         """Producers that send all the time, most often at the member of the one consumer."""

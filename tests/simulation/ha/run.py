@@ -38,7 +38,6 @@ PATIENCE = 60.0
 SETTLED_SECONDS = 15.0
 """Seconds in which the broker that is to be active is, and the others wait."""
 SCHEDULED_MAX = 100.0
-RECONNECT_ATTEMPTS = 40
 ADDRESSES = ("orders", "orders", "jobs", "jobs", "news")
 QUEUES = (("orders", 2), ("jobs", 2), ("news.mail", 1), ("shipped", 1))
 """Queues, and how many receive from them at most."""
@@ -254,9 +253,8 @@ class HaSimulation:
             self.actors += once.people(self, once_rng, ADDRESSES, (("orders", "shipped"), ("jobs", None), ("news.mail", None)), self.label)
         for actor in self.actors:
             actor.settings.initial_connect_attempts = (once_rng if actor.settings.exactly_once else rng).choice((1, 5))
-            if actor.settings.reconnect_attempts < 0 and not actor.settings.exactly_once:
-                # A session that never gives up tries the pair that it was told of, and nobody of whom it was not told yet.
-                actor.settings.reconnect_attempts = RECONNECT_ATTEMPTS
+            # A session that never gives up looks for its node at all places, also when it was told of no backup.
+            actor.settings.ha = True
         self._deaths()
 
     def _receiver(self, kind: int, name: str, queue: str, alone: bool) -> Actor:
