@@ -238,7 +238,8 @@ class BrokerNode:
         found.recover(self.ledger)
 
     def have_damage_looked_for(self) -> None:
-        """The operator has the journal recovered although no damage was seen yet."""
+        """The operator has the journal recovered although no damage was seen yet.  From now on nothing is damaged any more."""
+        self.damage_due = False
         if self.damage is not None:
             self.damage_seen = True
             self.crash(False, 0.1)
