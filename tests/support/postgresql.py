@@ -13,6 +13,7 @@ from pathlib import Path
 from unittest import SkipTest
 
 from mqbroker.process.postgresql import PostgresqlDatabase
+from mqbroker.storage.sql import schema
 
 START_SECONDS = 60
 TIMEOUT_MS = 5000
@@ -45,6 +46,7 @@ class PostgresqlServer:
 
     def __init__(self, syncs: bool = False) -> None:
         self._syncs = "on" if syncs else "off"
+        self._with_tables: PostgresqlDatabase | None = None
         folder = programs()
         assert folder is not None, "PostgreSQL is not installed"
         self._programs = folder
@@ -87,17 +89,26 @@ class PostgresqlServer:
         self._holder.close()
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def database(self, timeout: int = TIMEOUT_MS, encoding: str = "UTF8") -> PostgresqlDatabase:
-        """A new, empty database."""
+    def database(self, timeout: int = TIMEOUT_MS, encoding: str = "UTF8", model: PostgresqlDatabase | None = None) -> PostgresqlDatabase:
+        """A new database: an empty one, or as ``model``, to which nobody is connected."""
         name = f"mq{uuid.uuid4().hex}"
         connection = PostgresqlDatabase(self.place("postgres"), "tests", None, START_SECONDS * 1000).connect()
-        connection.run(f"CREATE DATABASE {name} ENCODING '{encoding}' TEMPLATE template0")
+        connection.run(f"CREATE DATABASE {name} ENCODING '{encoding}' TEMPLATE {'template0' if model is None else _name_of(model)}")
         connection.close()
         return PostgresqlDatabase(self.place(name), "tests", None, timeout)
 
+    def database_with_tables(self) -> PostgresqlDatabase:
+        """A new database with the tables of brokers, and nothing in them: the tables are made once for the server."""
+        if self._with_tables is None:
+            self._with_tables = self.database()
+            connection = self._with_tables.connect()
+            schema.prepare(self._with_tables, connection)
+            connection.close()
+        return self.database(model=self._with_tables)
+
     def database_again(self, database: PostgresqlDatabase, timeout: int) -> PostgresqlDatabase:
         """The same one with another time limit."""
-        return PostgresqlDatabase(self.place(database.name.rpartition("/")[2]), "tests", None, timeout)
+        return PostgresqlDatabase(self.place(_name_of(database)), "tests", None, timeout)
 
     def place(self, name: str) -> dict[str, str]:
         return {"host": "127.0.0.1", "port": str(self.port), "dbname": name}
@@ -105,6 +116,10 @@ class PostgresqlServer:
     def _run(self, program: str, *arguments: str) -> None:
         command = [str(self._programs / program), *arguments]
         subprocess.run(command, check=True, capture_output=True, timeout=2 * START_SECONDS, user=self._user, cwd=self._folder)
+
+
+def _name_of(database: PostgresqlDatabase) -> str:
+    return database.name.rpartition("/")[2]
 
 
 def _ordinary_user() -> str | None:

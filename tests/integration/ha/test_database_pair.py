@@ -9,12 +9,12 @@ from tests.integration.ha.following_clients import FollowingClients
 from tests.integration.ha.pair import BACKUP, PRIMARY
 
 
-class KillTests(FollowingClients, DatabasePairCase):
+class KillTests(FollowingClients, PostgresqlPairCase):
+    """A primary on SQLite is killed by the rounds of failures."""
+
     def test_a_primary_is_killed_under_load_and_comes_back(self) -> None:
         self.lose_the_primary_under_load(self.primary, self.backup, self.start, "AMQ221109")
 
-
-class PostgresqlKillTests(PostgresqlPairCase, KillTests):
     def test_a_primary_that_wakes_up_after_its_lease_has_ended_acknowledges_nothing_and_ends(self) -> None:
         def hold_up() -> None:
             self.primary.hold_up()
@@ -44,7 +44,3 @@ class OrderlyTests(FollowingClients, DatabasePairCase):
         primary.stop()
         self.backup.wait_for("AMQ221010")
         self.assertEqual(self.received(BACKUP), ["first", "second"])
-
-
-class PostgresqlOrderlyTests(PostgresqlPairCase, OrderlyTests):
-    pass

@@ -24,7 +24,7 @@ class _OnPostgresql:
 
 class PostgresqlBrokerTests(_OnPostgresql, test_brokers.BrokerTests):
     def database(self) -> Database:
-        return self.server.database()
+        return self.server.database_with_tables()
 
 
 class PostgresqlTableTests(_OnPostgresql, test_tables.TableTests):

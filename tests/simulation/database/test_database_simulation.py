@@ -13,7 +13,7 @@ from tests.simulation.many import run_many
 from tests.simulation.network import Cut
 from tests.simulation.plants import DATABASE_PLANTS
 
-SEEDS = range(1, 31)
+SEEDS = range(1, 36)
 REPLAYED = 5
 NOT_THERE = {faults.Damage, faults.SlowDisk}
 FAULTS = sorted(kind.__name__ for kind in {*get_args(DatabaseFault), *get_args(faults.Fault), Cut} - NOT_THERE)

@@ -12,7 +12,7 @@ from tests.simulation.database.peers_run import simulate_peers
 from tests.simulation.many import run_many
 from tests.simulation.plants import ENHANCED_PLANTS, PEER_PLANTS
 
-SEEDS = {"peers": range(1, 21), "enhanced": range(1, 26)}
+SEEDS = {"peers": range(1, 21), "enhanced": range(1, 21)}
 LOOKED_FOR_MAX = 400
 """Seeds in which a fault is looked for: one in a hundred meets the rarest ones."""
 REPLAYED = 3

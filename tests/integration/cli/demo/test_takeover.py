@@ -9,7 +9,7 @@ class TakeoverTests(DemoCase):
     command = "takeover"
 
     def test_nothing_is_lost_or_doubled_when_a_broker_is_taken_over(self) -> None:
-        process = self.start("--seconds", "24", "--plain", "--kill")  # a takeover takes about four, and has eight
+        process = self.start("--seconds", "21", "--plain", "--kill")  # a takeover takes about four, and has seven
         text = process.communicate(timeout=TIMEOUT)[0]
         self.assertEqual(process.returncode, 0, text)
         self.assertIn("b0 was killed", text)
