@@ -100,8 +100,9 @@ class Members(SynchronousTestCase):
         return context
 
     def abandon(self, context: JMSContext) -> None:
-        """Its broker is gone."""
+        """Its broker is gone.  The context is closed in the end: it would ask for its broker at a port that is another test's by then."""
         self.contexts.remove(context)
+        self.addCleanup(context.close)
 
     def texts(self, consumer: JMSConsumer, count: int) -> list[str | None]:
         """So many messages, in order."""
