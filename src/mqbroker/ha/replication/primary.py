@@ -202,7 +202,7 @@ class ReplicatedPrimary:
         if replica is self._next:
             self._next = None
         elif proof_needed:
-            # The cluster goes on naming it as the backup: if it takes over, clients of this broker must know where to go.
+            # The replica stays the announced backup: if it takes over, clients of this broker must know where to go.
             self._clock.call_later(0, self._unproven)
         else:
             self._backup_left()

@@ -229,7 +229,7 @@ class ServerConnection:
                 elif channel < FIRST_USER_CHANNEL or not self.logged_in:
                     raise MalformedPacketError("frame", "channel", f"{channel} is not a channel of a session")
                 elif packet_type == SessionClose.TYPE:
-                    # A Java client does not make a session anew that it closes while it fails over, and waits for this for its callTimeout.
+                    # A Java client does not make a session anew that it closes while it fails over, but waits for this answer.
                     self.send(NullResponse(-1), channel)
                     self.request_handled()
             except ProtocolError as error:
