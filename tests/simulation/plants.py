@@ -454,6 +454,7 @@ HOME_PLANTS = {
         "self.failure = self.failure or failure",
         "pass",
         LOST,
+        (6,),
     ),
     "rolled-back-and-not-given-back": Plant(
         "mqbroker.imq.delivery.coordination:Coordination.rolled_back",
@@ -473,6 +474,7 @@ HOME_PLANTS = {
         "raise Undecided(waiter.functions.append, lambda: self._withdraw(change, waiter))",
         "return",
         ("is gone, which was created", "would be gone, which was created", " lacks ", "before this life"),
+        (9,),
     ),
 }
 """Those of home brokers."""
@@ -571,7 +573,7 @@ ENHANCED_PLANTS = {
         "source = share.source",
         "source = next((each for each in reversed(share.sources) if each.unread > 0), share.own)",
         (" got ", *LOST),
-        (103, 113),
+        (144, 193),
     ),
     "taken-over-without-its-branches": Plant(
         "mqbroker.messaging.messaging:Messaging.adopt",

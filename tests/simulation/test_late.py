@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import unittest
 
-from mqbroker.process.forms import running_form
-from tests.simulation import plants
+from tests.simulation.looking import look_for
 from tests.simulation.many import run_many
 from tests.simulation.plants import LATE_PLANTS
 
@@ -20,13 +19,4 @@ class LateTests(unittest.TestCase):
         self.assertGreater(summary.handovers, 3)
 
     def test_every_planted_fault_is_found(self) -> None:
-        for name, plant in LATE_PLANTS.items():
-            if plant is None or (running_form() != "pure" and plants.is_compiled(plant)):
-                continue
-            with self.subTest(name):
-                summary = run_many(SEEDS, plant=name, first_failure=True, kind="late")
-                self.assertTrue(summary.failed, f"{summary.seeds} seeds have not found {name}")
-                (outcome,) = summary.failed
-                print(f"{name} is found by seed {outcome.seed}, run number {summary.seeds}: {outcome.violations[0]}")
-                self.assertTrue(any(symptom in text for text in outcome.violations for symptom in plant.symptoms), outcome.violations)
-                self.assertIn(f"--late --seed {outcome.seed} --verbose --plant {name}", outcome.report)
+        look_for(self, LATE_PLANTS, "late", SEEDS)

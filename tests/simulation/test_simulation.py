@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import get_args
 from unittest import mock
 
-from mqbroker.process.forms import running_form
 from tests.simulation import faults, plants
+from tests.simulation.looking import look_for
 from tests.simulation.many import run_many
 from tests.simulation.network import Cut
 from tests.simulation.plants import PLANTS, Plant, PlantError, planted
@@ -19,8 +19,6 @@ from tests.simulation.run import simulate
 
 SEEDS = range(1, 501)
 PLANT_SEEDS = SEEDS[:300]
-FIRST = SEEDS[:8]
-"""Most plants are found by one of these: sooner than other processes begin."""
 REPLAYED = 7
 ROOT = Path(__file__).resolve().parents[2]
 FAULTS = sorted(kind.__name__ for kind in (*get_args(faults.Fault), Cut))
@@ -38,18 +36,7 @@ class SimulationTests(unittest.TestCase):
         self.assertGreater(min(summary.faults.values()), 10)
 
     def test_every_planted_fault_is_found(self) -> None:
-        for name, plant in PLANTS.items():
-            if plant is None or (running_form() != "pure" and plants.is_compiled(plant)):
-                continue
-            with self.subTest(name):
-                summary = run_many(FIRST, 1, name, first_failure=True)
-                if not summary.failed:
-                    summary = run_many(PLANT_SEEDS[len(FIRST) :], plant=name, first_failure=True)
-                self.assertTrue(summary.failed, f"{summary.seeds} seeds have not found {name}")
-                (outcome,) = summary.failed
-                print(f"{name} is found by seed {outcome.seed}, run number {summary.seeds}: {outcome.violations[0]}")
-                self.assertTrue(any(symptom in text for text in outcome.violations for symptom in plant.symptoms), outcome.violations)
-                self.assertIn(f"--seed {outcome.seed} --verbose --plant {name}", outcome.report)
+        look_for(self, PLANTS, "single", PLANT_SEEDS)
 
     def test_a_plant_whose_code_has_moved_fails(self) -> None:
         gone = Plant("mqbroker.storage.tickets:Tickets.gone", "", "", ())

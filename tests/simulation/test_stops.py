@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import unittest
 
-from mqbroker.process.forms import running_form
-from tests.simulation import plants
+from tests.simulation.looking import look_for
 from tests.simulation.many import run_many
 from tests.simulation.plants import STOP_PLANTS
 
@@ -26,15 +25,4 @@ class StopTests(unittest.TestCase):
         self.assertGreater(min(summary.faults.values()), 50)
 
     def test_every_planted_fault_is_found(self) -> None:
-        for name, plant in STOP_PLANTS.items():
-            if plant is None or (running_form() != "pure" and plants.is_compiled(plant)):
-                continue
-            with self.subTest(name):
-                summary = run_many((*plant.seeds, *FIRST), 1, name, first_failure=True, kind="stops")
-                if not summary.failed:
-                    summary = run_many(SEEDS[len(FIRST) :], plant=name, first_failure=True, kind="stops")
-                self.assertTrue(summary.failed, f"{summary.seeds} seeds have not found {name}")
-                (outcome,) = summary.failed
-                print(f"{name} is found by seed {outcome.seed}, run number {summary.seeds}: {outcome.violations[0]}")
-                self.assertTrue(any(symptom in text for text in outcome.violations for symptom in plant.symptoms), outcome.violations)
-                self.assertIn(f"--stops --seed {outcome.seed} --verbose --plant {name}", outcome.report)
+        look_for(self, STOP_PLANTS, "stops", SEEDS)

@@ -13,7 +13,8 @@ from pathlib import Path
 from tests.integration.ha.failures.kinds import rounds_of
 from tests.integration.ha.failures.setups import Setup, shares
 from tests.integration.kill.deliveries import judge_paged
-from tests.integration.kill.rounds import PAGED_MODULE, PAGED_ROLES, ROLES, Clients, Outcome, Role, run_rounds
+from tests.integration.kill.left import messages_left
+from tests.integration.kill.rounds import PAGED_MODULE, PAGED_ROLES, ROLES, Clients, Outcome, Role, let_all_end, run_rounds
 from tests.interop.cutting_proxy import CuttingProxy
 from tests.interop.instance import Additions
 from tests.interop.mqbroker_process import MqbrokerProcess
@@ -149,8 +150,7 @@ class MixedRun:
             self._under_kills(proxy, clients, begin + self._seconds * KILLED_SHARE)
             self._living_on(proxy, clients, begin + self._seconds)
             say("stopping: the queues run empty")
-            for each in clients:
-                each.ask_to_stop()
+            let_all_end(clients, lambda: messages_left(self._broker.url))
             self.parts.append(guarded("transfers", clients[0].finish))
             self.parts.append(self._with_activity(guarded("mixed load", lambda: clients[1].finish(judge_mixed))))
             self.parts.append(guarded("paged addresses", lambda: clients[2].finish(judge_paged)))

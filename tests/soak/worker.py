@@ -70,7 +70,7 @@ class SoakWorker(Worker):
 
     def take_all(self, consumer: jms.MessageConsumer) -> None:
         label = f"{self.name}>"
-        while not self.idle():
+        while not self.all_consumed():
             name = self.receive(consumer, acknowledge=True, label=label)
             if name is not None:
                 self.log("acked", label + name)

@@ -118,7 +118,7 @@ class PagedWorker(Worker):
         """Acknowledge each message of the subscription, and wait for the broker's confirmation."""
         label = f"{self.name}>"
         with self._subscription(session) as consumer:
-            while not self.idle():
+            while not self.all_consumed():
                 name = self.take(consumer, acknowledge=True)
                 if name is not None:
                     self.log("acked", label + name)
@@ -127,7 +127,7 @@ class PagedWorker(Worker):
         """Take some messages in each transaction; roll some of these back; slowly while the tide rises."""
         label = f"{self.name}>"
         with session.create_consumer(QUEUE) if self.number == 0 else self._subscription(session) as consumer:
-            while not self.idle():
+            while not self.all_consumed():
                 names = []
                 while len(names) < TAKEN:
                     name = self.take(consumer)

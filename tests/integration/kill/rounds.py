@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.integration.kill.deliveries import judge_paged
+from tests.integration.kill.left import messages_left
 from tests.integration.kill.verdict import Event, judge, read_logs
-from tests.integration.kill.worker import ALL_SENT, LOOKS, SHOW_STACKS
+from tests.integration.kill.worker import ALL_CONSUMED, LOOKS, SHOW_STACKS
 from tests.interop.mqbroker_process import ROOT
 from tests.interop.peers import Peer
 from tests.interop.processes import ManagedProcess, ProcessFailed
@@ -22,11 +23,11 @@ LOAD_SECONDS = (0.3, 1.2)  # between two kills
 START_SECONDS = (0.1, 0.6)  # into a start that is killed as well
 KILLED_STARTS = 0.15  # share of the rounds
 FIRST_SECONDS = 60.0
-STACKS_SECONDS = 10.0  # until a process has begun to write where its main thread stands, which comes last
-LAST_LINES_SECONDS = 0.2
-MAIN_THREAD = "Current thread 0x"
+STACKS_SECONDS = 10.0  # until a process has written where its main thread stands, which comes last
+MAIN_PROGRAM = " in _run_module_as_main"
 TOLD_LINES = 150
-DRAIN_SECONDS = 120.0
+DRAIN_SECONDS = 180.0
+LOOK_SECONDS = 0.1
 
 
 @dataclass(frozen=True)
@@ -100,8 +101,7 @@ class Clients:
             if not process.has_ended():
                 os.kill(process.pid, SHOW_STACKS)
                 with contextlib.suppress(ProcessFailed):
-                    process.wait_for_line(MAIN_THREAD, STACKS_SECONDS)
-        time.sleep(LAST_LINES_SECONDS)
+                    process.wait_for_line(MAIN_PROGRAM, STACKS_SECONDS)
         return "\n".join(line for process in self.processes for line in process.output()[-TOLD_LINES:])
 
     def look(self) -> None:
@@ -119,22 +119,22 @@ class Clients:
         for process in self.processes:
             process.raise_if_dead()
 
+    def check_consumers(self) -> None:
+        for process, _ in self._receiving:
+            process.raise_if_dead()
+
     def ask_to_stop(self) -> None:
         (self.folder / "stop").touch()
 
-    def stop_producers(self) -> None:
+    def await_producers(self) -> None:
         """Return when they have ended; raises ProcessFailed when one hangs or fails."""
-        self.ask_to_stop()
         self._await(self._producers)
 
-    def let_them_end(self) -> None:
-        """When the producers have ended, the others empty the queues and end; raises ProcessFailed when a producer hangs or fails."""
-        self.stop_producers()
-        (self.folder / ALL_SENT).touch()
+    def let_consumers_end(self) -> None:
+        (self.folder / ALL_CONSUMED).touch()
 
     def finish(self, verdict: Callable[[list[Event]], list[str]] = judge) -> Outcome:
-        """Let them end, then judge what they have logged; raises ProcessFailed when one hangs or fails."""
-        self.let_them_end()
+        """Judge what they have logged, after :func:`let_all_end`; raises ProcessFailed when one hangs or fails."""
         self._await(self.processes)
         events = read_logs(sorted(self.folder.glob("*.log")))
         counts: dict[str, int] = {}
@@ -152,6 +152,27 @@ class Clients:
     def kill(self) -> None:
         for process in self.processes:
             process.kill()
+
+
+def let_all_end(clients: Sequence[Clients], left: Callable[[], object]) -> None:
+    """When the producers have ended, the others empty the queues and end.
+
+    ``left`` tells of what the queues still have, if anything.  Raises ProcessFailed when a producer hangs or fails, or something stays.
+    """
+    for each in clients:
+        each.ask_to_stop()
+    for each in clients:
+        each.await_producers()
+    deadline = time.monotonic() + DRAIN_SECONDS
+    while found := left():
+        for each in clients:
+            each.check_consumers()
+        if time.monotonic() > deadline:
+            told = "\n".join(each.told() for each in clients)
+            raise ProcessFailed(f"the clients do not consume everything: {found} is left\n{told}")
+        time.sleep(LOOK_SECONDS)
+    for each in clients:
+        each.let_consumers_end()
 
 
 def kill_while_starting(broker: Peer, rng: random.Random) -> None:
@@ -182,11 +203,7 @@ def run_rounds(
             for each in clients:
                 each.check()
             progress(number + 1)
-        for each in clients:
-            each.ask_to_stop()
-        for each in clients:
-            # All together: a client ends when it has received nothing for some seconds.
-            each.let_them_end()
+        let_all_end(clients, lambda: messages_left(broker.url))
         plain, paged = clients[0].finish(), clients[1].finish(judge_paged)
         counts = {**plain.counts, **{f"paged {verb}": count for verb, count in paged.counts.items()}, PAGE_FILES: pages}
         return Outcome([*plain.problems, *paged.problems], counts)

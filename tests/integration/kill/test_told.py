@@ -7,8 +7,11 @@ import tempfile
 import time
 import unittest
 from pathlib import Path
+from unittest import mock
 
-from tests.integration.kill.rounds import Clients, Role
+from tests.integration.kill import rounds
+from tests.integration.kill.rounds import Clients, Role, let_all_end
+from tests.interop.processes import ProcessFailed
 
 
 class ToldTests(unittest.TestCase):
@@ -25,3 +28,7 @@ class ToldTests(unittest.TestCase):
             self.assertEqual(clients.told().count(" in with_connection"), 2)
             for each in connections:
                 each.close()
+
+    def test_queues_that_do_not_run_empty_are_named(self) -> None:
+        with mock.patch.object(rounds, "DRAIN_SECONDS", 0.0), self.assertRaisesRegex(ProcessFailed, "'kill.in': 3"):
+            let_all_end([], lambda: {"kill.in": 3})

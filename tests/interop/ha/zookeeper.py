@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import shutil
 import socket
-import tempfile
 import time
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
-from typing import ClassVar
 from unittest import TestCase
+
+import pytest
 
 from mqbroker.lock_managers import ZOOKEEPER
 from tests.interop.processes import ManagedProcess, ProcessFailed, free_port
@@ -123,22 +122,18 @@ class Ensemble:
 
 
 class EnsembleCase(TestCase):
-    """The tests of a class share an ensemble, whose servers all serve when a test begins."""
+    """All such tests share an ensemble, whose servers all serve when a test begins; each has a namespace of its own."""
 
-    ensemble: ClassVar[Ensemble]
+    ensemble: Ensemble
 
-    @classmethod
-    def setUpClass(cls) -> None:
-        super().setUpClass()
-        folder = Path(tempfile.mkdtemp(prefix="mqbroker-zookeeper-"))
-        cls.addClassCleanup(shutil.rmtree, folder, ignore_errors=True)
-        cls.ensemble = Ensemble(folder)
-        cls.addClassCleanup(cls.ensemble.kill)
+    @pytest.fixture(autouse=True)
+    def _shared(self, ensemble: Ensemble) -> None:
+        self.ensemble = ensemble
 
     def setUp(self) -> None:
         super().setUp()
         self.ensemble.start()
-        self.namespace = f"test-{self.id().rpartition('.')[2]}"
+        self.namespace = self.id().replace(".", "-")
 
     def manager_xml(self, session_ms: int) -> str:
         return self.ensemble.manager_xml(self.namespace, session_ms)

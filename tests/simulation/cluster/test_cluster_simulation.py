@@ -8,6 +8,7 @@ from typing import get_args
 from tests.simulation import faults
 from tests.simulation.cluster.faults import Away, BadDatagrams, DyingLink, Partition, ScaleDown
 from tests.simulation.cluster.run import simulate_cluster
+from tests.simulation.looking import look_for
 from tests.simulation.many import run_many
 from tests.simulation.plants import CLUSTER_PLANTS
 
@@ -29,16 +30,7 @@ class ClusterSimulationTests(unittest.TestCase):
         self.assertEqual(sorted(summary.faults), FAULTS)
 
     def test_every_planted_fault_is_found(self) -> None:
-        for name, plant in CLUSTER_PLANTS.items():
-            if plant is None:
-                continue
-            with self.subTest(name):
-                summary = run_many(SEEDS, plant=name, first_failure=True, kind="cluster")
-                self.assertTrue(summary.failed, f"{summary.seeds} seeds have not found {name}")
-                (outcome,) = summary.failed
-                print(f"{name} is found by seed {outcome.seed}, run number {summary.seeds}: {outcome.violations[0]}")
-                self.assertTrue(any(symptom in text for text in outcome.violations for symptom in plant.symptoms), outcome.violations)
-                self.assertIn(f"--cluster --seed {outcome.seed} --verbose --plant {name}", outcome.report)
+        look_for(self, CLUSTER_PLANTS, "cluster", SEEDS)
 
     def test_a_seed_replays(self) -> None:
         first, second = simulate_cluster(REPLAYED), simulate_cluster(REPLAYED)

@@ -7,8 +7,8 @@ from typing import get_args
 
 from tests.simulation import faults
 from tests.simulation.database.faults import DatabaseFault
-from tests.simulation.database.looking import look_for
 from tests.simulation.database.run import simulate_database
+from tests.simulation.looking import look_for
 from tests.simulation.many import run_many
 from tests.simulation.network import Cut
 from tests.simulation.plants import DATABASE_PLANTS

@@ -6,9 +6,9 @@ import unittest
 from typing import get_args
 
 from tests.simulation.database.faults import ServerFault
-from tests.simulation.database.looking import look_for
 from tests.simulation.database.members_run import simulate_enhanced
 from tests.simulation.database.peers_run import simulate_peers
+from tests.simulation.looking import look_for
 from tests.simulation.many import run_many
 from tests.simulation.plants import ENHANCED_PLANTS, PEER_PLANTS
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import unittest
 
 from tests.simulation.imq.run import simulate_homes
+from tests.simulation.looking import look_for
 from tests.simulation.many import run_many
 from tests.simulation.plants import HOME_PLANTS
 
@@ -24,16 +25,7 @@ class HomeSimulationTests(unittest.TestCase):
         self.assertEqual(FAULTS - summary.faults.keys(), set())
 
     def test_every_planted_fault_is_found(self) -> None:
-        for name, plant in HOME_PLANTS.items():
-            if plant is None:
-                continue
-            with self.subTest(name):
-                summary = run_many((*plant.seeds, *SEEDS), plant=name, first_failure=True, kind="homes")
-                self.assertTrue(summary.failed, f"{summary.seeds} seeds have not found {name}")
-                (outcome,) = summary.failed
-                print(f"{name} is found by seed {outcome.seed}, run number {summary.seeds}: {outcome.violations[0]}")
-                self.assertTrue(any(symptom in text for text in outcome.violations for symptom in plant.symptoms), outcome.violations)
-                self.assertIn(f"--homes --seed {outcome.seed} --verbose --plant {name}", outcome.report)
+        look_for(self, HOME_PLANTS, "homes", SEEDS)
 
     def test_a_seed_replays(self) -> None:
         first, second = simulate_homes(REPLAYED), simulate_homes(REPLAYED)

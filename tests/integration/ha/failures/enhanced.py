@@ -116,6 +116,9 @@ class EnhancedRounds(MemberTurns):
         self._mark(SETTLED)
         return 0
 
+    def _unconsumed(self) -> int:
+        return self._members.left()[0]
+
     def _problems(self) -> list[str]:
         messages, branches = self._members.left()
         return [f"{messages} messages and {branches} branches are left in the database"] if messages or branches else []

@@ -13,6 +13,7 @@ from mqclient.jms import Connection, ConnectionFactory
 from tests.integration.ha.failures.home_member import LOSSES, UNDECIDED
 from tests.integration.ha.failures.network import Network
 from tests.integration.imq.members import Processes
+from tests.integration.kill.left import message_counts
 from tests.integration.kill.verdict import Event, read_logs
 from tests.integration.kill.worker import PASSWORD, USER
 from tests.interop.cutting_proxy import CuttingProxy
@@ -97,12 +98,10 @@ class HomeProcesses(Processes):
             yield connection
 
     def _asked(self, connection: Connection, number: int) -> Kept:
-        management = Management(connection)
-        queues = [name for name in management.attribute("broker", "QueueNames") if name != management.reply_queue]
-        messages = sum(management.attribute(f"queue.{name}", "MessageCount") for name in queues)
-        prepared = management.invoke("broker", "listPreparedTransactions")
-        shared = frozenset(name for name in queues if not name.startswith(OWN_QUEUES))
-        return Kept(shared, messages, len(prepared), self._undecided(number))
+        counts = message_counts(connection)
+        prepared = Management(connection).invoke("broker", "listPreparedTransactions")
+        shared = frozenset(name for name in counts if not name.startswith(OWN_QUEUES))
+        return Kept(shared, sum(counts.values()), len(prepared), self._undecided(number))
 
     def _undecided(self, number: int) -> int:
         broker = self.running[number]

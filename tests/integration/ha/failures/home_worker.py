@@ -28,7 +28,7 @@ class HomeWorker(Worker):
 
     def forward(self, session: jms.Session) -> None:
         with session.create_consumer(IN) as consumer, session.create_producer(OUT) as producer:
-            while not self.idle():
+            while not self.all_consumed():
                 names: list[str] = []
                 while len(names) < TAKEN and (name := self.receive(consumer)) is not None:
                     names.append(name)

@@ -6,9 +6,10 @@ import re
 import time
 from collections.abc import Callable
 
-from tests.integration.ha.failures.turns import LOOK_SECONDS, SETTLE_SECONDS, Turns
+from tests.integration.ha.failures.turns import SETTLE_SECONDS, Turns
 from tests.integration.ha.failures.verdict import SUSPECTED
 from tests.integration.imq.members import Processes
+from tests.integration.kill.rounds import LOOK_SECONDS
 from tests.interop.processes import ProcessFailed
 
 FOLLOW = "ha=true&reconnectAttempts=-1&retryInterval=100&maxRetryInterval=200&useTopologyForLoadBalancing=false"

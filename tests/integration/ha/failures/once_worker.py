@@ -59,7 +59,7 @@ class OnceWorker(Worker):
                     producer.send(body_of(part))
                 self.log("commit", attempt)
 
-            while not self.idle():
+            while not self.all_consumed():
                 session.transaction(move)
                 if attempt:
                     self.log("committed", attempt)
@@ -68,7 +68,7 @@ class OnceWorker(Worker):
     def consume(self, session: jms.Session) -> None:
         """Receiving outside of transactions is at least once: nobody knows of an acknowledgement whose answer is lost."""
         with session.create_consumer(self.queue_out) as consumer:
-            while not self.idle():
+            while not self.all_consumed():
                 try:
                     name = self.receive(consumer, acknowledge=True)
                 except jms.JMSException:

@@ -24,6 +24,7 @@ from tests.integration.ha.failures.turns import (
     Turns,
 )
 from tests.integration.ha.failures.verdict import SETTLED, SUSPECTED
+from tests.integration.kill.left import messages_left
 from tests.integration.kill.rounds import Role, kill_while_starting
 from tests.interop.ha.pairs import BACKUP, PRIMARY, REPLICATION, VOTER, Pair
 from tests.interop.ha.zookeeper import Ensemble
@@ -199,6 +200,9 @@ class Rounds(Turns):
         self._network.cut(both_ways([between, *((number, VOTER) for number in apart)]))
         self._wait(SILENCE_SECONDS)
         self._network.heal(lost=self._rng.random() < 0.5)
+
+    def _unconsumed(self) -> dict[str, int]:
+        return messages_left(self._pair.url)
 
     # --- steps of them
 

@@ -14,7 +14,7 @@ from typing import TypeVar
 from tests.integration.ha.failures.setups import Setup
 from tests.integration.ha.failures.verdict import judge_once, judge_pair
 from tests.integration.kill.deliveries import judge_paged
-from tests.integration.kill.rounds import PAGED_MODULE, PAGED_ROLES, ROLES, Clients, Outcome, Role
+from tests.integration.kill.rounds import LOOK_SECONDS, PAGED_MODULE, PAGED_ROLES, ROLES, Clients, Outcome, Role, let_all_end
 from tests.integration.kill.verdict import Event, judge
 from tests.interop.processes import ProcessFailed
 
@@ -30,7 +30,6 @@ AWAY_SECONDS = (0.0, 3.0)
 """Between the stop of a server of a database and its start."""
 SETTLE_SECONDS = 180.0
 """On a busy machine a broker takes half a minute to start, and as long to copy what the other one has."""
-LOOK_SECONDS = 0.1
 STOPS = ("fast", "immediate")
 """How a server of PostgreSQL is stopped: in order, or as in a crash."""
 
@@ -127,16 +126,16 @@ class Turns:
         """Wait until the brokers have got over the failure, and say so in the logs; may return the number of the active one."""
         raise NotImplementedError
 
+    def _unconsumed(self) -> object:
+        """Whatever clients have not consumed yet; raises JMSException."""
+        raise NotImplementedError
+
     def _left(self) -> list[str]:
         """What the brokers have left, and should not have, each as a sentence."""
         return []
 
     def _finish(self) -> list[str]:
-        for each in self._clients:
-            each.ask_to_stop()
-        for each in self._clients:
-            # All together: a client ends when it has received nothing for some seconds.
-            each.let_them_end()
+        let_all_end(self._clients, self._unconsumed)
         problems: list[str] = []
         for group, clients in zip(self.groups, self._clients, strict=True):
             found = clients.finish(partial(self._judge, group))

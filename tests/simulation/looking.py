@@ -27,4 +27,5 @@ def look_for(test: unittest.TestCase, known: Mapping[str, Plant | None], kind: s
             (outcome,) = summary.failed
             print(f"{name} is found by seed {outcome.seed}, run number {summary.seeds}: {outcome.violations[0]}")
             test.assertTrue(any(symptom in text for text in outcome.violations for symptom in plant.symptoms), outcome.violations)
-            test.assertIn(f"--{kind} --seed {outcome.seed} --verbose --plant {name}", outcome.report)
+            of_kind = "" if kind == "single" else f"--{kind} "
+            test.assertIn(f"{of_kind}--seed {outcome.seed} --verbose --plant {name}", outcome.report)
