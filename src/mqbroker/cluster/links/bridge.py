@@ -140,6 +140,8 @@ class Bridge:
         self._established = False
         self._failures = 0
         """The number of failed attempts since the last success."""
+        self._hurries_from = 0.0
+        """The time from which :meth:`try_now` may shorten a wait again (seconds of the runtime's clock)."""
         self._last: list[TransportConfiguration] = []
         """The connectors of the last target, or of the broker that took its place, and of its backup."""
         self._stopping: list[Deferred[None]] = []
@@ -153,6 +155,17 @@ class Bridge:
         if self.state == states.failed.name:
             self._failures = 0
         self._machine.start()
+
+    def try_now(self) -> None:
+        """The target was heard of: an attempt that the bridge waits for is made in the next turn.
+
+        A wait is shortened once in the time between two attempts, however often the target is heard of.  Nothing changes in other states.
+        """
+        now = self._runtime.now()
+        if self.state == states.waiting.name and now >= self._hurries_from:
+            # Otherwise two brokers whose attempts at each other arrive and fail would never wait.
+            self._hurries_from = now + self._pause()
+            self._machine.target_appeared()
 
     def stop(self) -> Deferred[None]:
         """Take no more messages, wait up to a minute for outstanding acknowledgements and close the link.
@@ -200,7 +213,7 @@ class Bridge:
         self._drop_locator()
 
     def schedule_retry(self, pause: float) -> Cancellable:
-        return self._runtime.call_later(max(pause, PAUSE_MIN), self._machine.retry_due)
+        return self._runtime.call_later(pause, self._machine.retry_due)
 
     def forward(self) -> None:
         self._established = True
@@ -342,7 +355,7 @@ class Bridge:
     def _failed(self, error: MQError) -> None:
         if isinstance(error, SessionCreationRejectedError):
             # The target is still starting: the attempt does not count.
-            self._machine.attempt_failed(error, self._settings.retry_interval / 1000)
+            self._machine.attempt_failed(error, max(self._settings.retry_interval / 1000, PAUSE_MIN))
             return
         self._failures += 1
         settings = self._settings
@@ -362,7 +375,7 @@ class Bridge:
             if multiplier <= 1.0 or pause >= longest:
                 break
             pause = min(pause * multiplier, longest)
-        return pause / 1000
+        return max(pause / 1000, PAUSE_MIN)
 
     def _drop_locator(self) -> None:
         locator, self._locator = self._locator, None

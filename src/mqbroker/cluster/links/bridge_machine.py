@@ -40,6 +40,9 @@ class BridgeMachine(Protocol):
 
     def retry_due(self) -> None: ...
 
+    def target_appeared(self) -> None:
+        """The target is there: the attempt that the bridge waits for is due in the next turn."""
+
     def lost(self, error: MQError, pause: float) -> None:
         """The link has failed; the next attempt is due in ``pause`` seconds."""
 
@@ -215,6 +218,12 @@ def try_again(machine: BridgeMachine, data: BridgeData) -> None:
     data.core.entered(connecting.name)
     data.retry = None
     data.core.begin_attempt()
+
+
+@waiting.upon(BridgeMachine.target_appeared).loop()
+def wait_no_longer(machine: BridgeMachine, data: BridgeData) -> None:
+    data.cancel_retry()
+    data.retry = data.core.schedule_retry(0.0)
 
 
 @waiting.upon(BridgeMachine.stop).to(stopped)

@@ -129,6 +129,7 @@ class ClusterTopology(Topology):
         "_subscriptions",
         "_warned",
         "contested",
+        "heard_from",
         "node_id",
         "raised",
         "rival",
@@ -142,6 +143,8 @@ class ClusterTopology(Topology):
         self.rival: str | None = None
         self.contested: Event[TransportConfiguration] = Event()
         """Each connector but the own one with which the own node id is announced, by a member or in a discovery group, also old ones."""
+        self.heard_from: Event[str] = Event()
+        """The node id of a broker that has announced itself here, over a connection of its own; it need not be a member, nor news."""
         self.scaled_down: Event[str] = Event()
         """The node id of a member that leaves for good, since another broker gets what it has."""
         self.raised: Event[()] = Event()
@@ -329,7 +332,9 @@ class ClusterTopology(Topology):
         if not self._is_time(member.node_id, member.unique_event_id):
             return False
         left = self.left_at(member.node_id)
-        return self._up(member if member.unique_event_id > left else replace(member, unique_event_id=left + 1))
+        changed = self._up(member if member.unique_event_id > left else replace(member, unique_event_id=left + 1))
+        self.heard_from(member.node_id)
+        return changed
 
     def _is_time(self, node_id: str, event_id: int) -> bool:
         if event_id > EVENT_ID_MAX:

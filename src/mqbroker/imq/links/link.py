@@ -80,7 +80,10 @@ class _Cargo:
 
 
 class HomeLoad:
-    """The link to one member (a :class:`~mqbroker.cluster.membership.load.Load`)."""
+    """The link to one member (a :class:`~mqbroker.cluster.membership.load.Load`).
+
+    A member that is back makes its own link at once; the one to it then does not wait for its next attempt either.
+    """
 
     waiting = 0
 
@@ -91,6 +94,8 @@ class HomeLoad:
         self._consumers = consumers
         self._factory: SessionFactory | None = None
         self._member: HomeMember | None = None
+        self._bridge: Bridge | None = None
+        self._unsubscribe = owner.topology.heard_from.subscribe(self._heard_from)
 
     def make_link(self, member: LinkedTo) -> Link:
         owner = self._owner
@@ -98,7 +103,14 @@ class HomeLoad:
         # Sessions end with the link: nothing is kept for their reattachment.
         settings = replace(member_bridge_settings(owner, name), confirmation_window_size=-1)
         locators = owner.locators
-        return Bridge(name, owner.runtime, member.connectors, settings, _Cargo(), member, topology=locators.topology, greet=locators.greet)
+        self._bridge = Bridge(
+            name, owner.runtime, member.connectors, settings, _Cargo(), member, topology=locators.topology, greet=locators.greet
+        )
+        return self._bridge
+
+    def _heard_from(self, node_id: str) -> None:
+        if node_id == self._node_id and self._bridge is not None:
+            self._bridge.try_now()
 
     async def connected(self, factory: SessionFactory) -> None:
         self._factory = factory
@@ -121,6 +133,7 @@ class HomeLoad:
     def move_to(self, node_id: str) -> None: ...
 
     def forgotten(self, running: bool) -> None:
+        self._unsubscribe()
         self.disconnected()
 
     def rows(self) -> Iterator[dict[str, Any]]:

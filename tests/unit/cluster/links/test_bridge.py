@@ -44,6 +44,50 @@ class ConnectTests(SynchronousTestCase):
         self.assertEqual(tried_at, [2.0, 5.0, 8.0])
         self.assertEqual(pair.events.told, ["attempt failed"] * 4)
 
+    def test_a_target_that_was_heard_of_is_tried_in_the_next_turn(self) -> None:
+        pair = Pair()
+        targets = dict(pair.runtime.targets)
+        pair.runtime.targets.clear()
+        pair.start()
+        pair.runtime.targets.update(targets)
+        pair.bridge.try_now()
+        self.assertEqual(pair.runtime.tried, ["1"])
+        pair.stir()
+        self.assertEqual((pair.clock.seconds, pair.bridge.state, pair.runtime.tried), (0, "started", ["1", "1"]))
+        pair.advance(10)
+        self.assertEqual(pair.runtime.tried, ["1", "1"])
+
+    def test_a_wait_is_shortened_once_in_the_interval(self) -> None:
+        pair = Pair(settings(retry_interval=1000))
+        pair.runtime.targets.clear()
+        pair.start()
+        tried = []
+        for _ in range(9):
+            pair.bridge.try_now()
+            pair.advance(0.25, 0.25)
+            tried.append(len(pair.runtime.tried))
+        # After each attempt at its time another one, and not more.
+        self.assertEqual(tried, [2, 2, 2, 3, 4, 4, 4, 5, 6])
+
+    def test_a_target_that_was_heard_of_changes_nothing_but_a_wait(self) -> None:
+        pair = Pair(settings(reconnect_attempts=0))
+        pair.bridge.try_now()
+        pair.stir()
+        self.assertEqual((pair.bridge.state, pair.runtime.tried), ("stopped", []))
+        pair.bridge.start()
+        self.assertEqual(pair.bridge.state, "connecting")
+        pair.bridge.try_now()
+        pair.stir()
+        pair.bridge.try_now()
+        pair.stir()
+        self.assertEqual((pair.bridge.state, pair.runtime.tried), ("started", ["1"]))
+        pair.runtime.targets.clear()
+        pair.link.cut()
+        pair.advance(1)
+        pair.bridge.try_now()
+        pair.stir()
+        self.assertEqual((pair.bridge.state, pair.runtime.tried), ("failed", ["1", "1"]))
+
     def test_the_first_attempts_are_counted_by_their_own_setting(self) -> None:
         pair = Pair(settings(initial_connect_attempts=2))
         pair.runtime.targets.clear()

@@ -62,9 +62,10 @@ class BridgeMachineTests(SynchronousTestCase):
                 self.did(state, request)
 
     def test_each_new_state_is_told(self) -> None:
-        facts = (("connected",), ("connected_while_paused",), ("attempt_failed", ERROR, 1.0), ("attempts_exhausted", ERROR), ("retry_due",))
+        facts = (("connected",), ("connected_while_paused",), ("attempt_failed", ERROR, 1.0), ("attempts_exhausted", ERROR))
+        waited = (("retry_due",), ("target_appeared",))
         for state in WAYS:
-            for name, *arguments in (("start",), ("stop",), ("pause",), ("resume",), *facts, ("lost", ERROR, 1.0), ("settled",)):
+            for name, *arguments in (("start",), ("stop",), ("pause",), ("resume",), *facts, *waited, ("lost", ERROR, 1.0), ("settled",)):
                 machine = self.machine(state)
                 try:
                     getattr(machine, name)(*arguments)
@@ -86,6 +87,13 @@ class BridgeMachineTests(SynchronousTestCase):
         for state in ("started", "paused"):
             self.assertEqual(self.did(state, "lost", ERROR, 1.0), ["schedule_retry", "tell_lost"])
         self.assertEqual(self.did("waiting", "retry_due"), ["begin_attempt"])
+
+    def test_a_target_that_appears_shortens_the_wait(self) -> None:
+        machine = self.machine("waiting")
+        machine.target_appeared()
+        self.assertEqual(self.core.done, ["cancel", "schedule_retry"])
+        machine.stop()
+        self.assertEqual(self.core.done, ["cancel", "schedule_retry", "cancel", "tell_stopped"])
 
     def test_a_start_while_it_stops_waits_for_the_stop(self) -> None:
         self.assertEqual(self.did("stopping", "start"), ["start_again"])

@@ -30,6 +30,16 @@ class AnnouncementTests(SynchronousTestCase):
         self.assertEqual((found.unique_event_id, found.primary, found.backup), (7, connector(1), connector(2)))
         self.assertEqual((found.backup_group_name, found.scale_down_group_name), ("g", "s"))
 
+    def test_a_primary_is_heard_from_at_each_announcement_also_where_it_is_no_news(self) -> None:
+        told: list[str] = []
+        self.cluster.topology.heard_from.subscribe(told.append)
+        self.cluster.topology.up(member("b", 8))
+        self.assertEqual(told, [])
+        self.announce(wire.NodeAnnounce("b", None, False, 7, connector(1)))
+        self.announce(wire.NodeAnnounce("b", None, False, 7, connector(1)))
+        self.announce(wire.NodeAnnounce("b", None, True, 7, connector(2)))
+        self.assertEqual(told, ["b", "b"])
+
     def test_a_backup_is_entered_by_the_own_clock(self) -> None:
         self.cluster.topology.up(member("b", START_MS - 5))
         self.announce(wire.NodeAnnounce("b", None, True, 7, connector(2)))
