@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.interop.instance import Additions
 from tests.interop.mqbroker_process import MqbrokerProcess
 from tests.interop.test_late_store import basic_programs, failures_of
-from tests.support.postgresql import PostgresqlServer, refuse_without
+from tests.support.postgresql import common_server
 
 
 def store(url: str) -> Additions:
@@ -19,10 +19,5 @@ def test_sqlite(java: None, tmp_path: Path) -> None:
 
 
 def test_postgresql(java: None, tmp_path: Path) -> None:
-    refuse_without()
-    server = PostgresqlServer()
-    try:
-        url = f"jdbc:{server.database(timeout=20_000).name}?user=tests"
-        assert failures_of(MqbrokerProcess(tmp_path / "broker", store(url)), basic_programs()) == {}
-    finally:
-        server.close()
+    url = f"jdbc:{common_server().database(timeout=20_000).name}?user=tests"
+    assert failures_of(MqbrokerProcess(tmp_path / "broker", store(url)), basic_programs()) == {}

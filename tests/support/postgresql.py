@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import functools
 import os
 import pwd
 import shutil
@@ -116,6 +118,18 @@ class PostgresqlServer:
     def _run(self, program: str, *arguments: str) -> None:
         command = [str(self._programs / program), *arguments]
         subprocess.run(command, check=True, capture_output=True, timeout=2 * START_SECONDS, user=self._user, cwd=self._folder)
+
+
+@functools.cache
+def common_server() -> PostgresqlServer:
+    """The server of all tests of this process, which leave it at work; it ends with the process.
+
+    Raises SkipTest where PostgreSQL is not installed, and with ``CI=true`` AssertionError.
+    """
+    refuse_without()
+    server = PostgresqlServer()
+    atexit.register(server.close)
+    return server
 
 
 def _name_of(database: PostgresqlDatabase) -> str:

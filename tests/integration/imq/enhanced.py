@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 from mqbroker.process.sqlite import SqliteDatabase
 from mqbroker.storage.shared.brokers import BrokerRow, BrokerTable, State
@@ -87,19 +87,42 @@ class EnhancedProcesses(Processes):
 
 
 class EnhancedMembers(Members):
-    """Tests with members of an enhanced cluster; their clients go on elsewhere."""
+    """Tests with members of one enhanced cluster.  Each test finds all of them at work; their clients go on elsewhere."""
 
     count = 3
+    enhanced: ClassVar[EnhancedProcesses]
+
+    @classmethod
+    def make_cluster(cls) -> EnhancedProcesses:
+        return EnhancedProcesses(cls.count)
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        cls.enhanced = cls.make_cluster()
+
+    @classmethod
+    def tearDownClass(cls) -> None:
+        cls.enhanced.close()
 
     def make_members(self) -> Processes:
-        self.enhanced = EnhancedProcesses(self.count)
+        self.enhanced.restore()
         return self.enhanced
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.until(lambda: all(self.enhanced.state(number) is State.OPERATING for number in range(self.count)), "all are at work")
+        self.before = {number: broker.written for number, broker in self.enhanced.running.items()}
 
     def url(self, number: int, options: str = "") -> str:
         follow = "ha=true&reconnectAttempts=-1&retryInterval=100&useTopologyForLoadBalancing=false&callTimeout=10000"
         return self.members.url(number, follow + options)
 
+    def wait_for(self, number: int, line: str) -> str:
+        """Wait until a member that was not started in this test has written ``line`` in it.  Returns its log of the test."""
+        before = self.before[number]
+        return self.enhanced.running[number].wait_for(line, before.count(line) + 1)[len(before) :]
+
     def taken_over(self, number: int) -> None:
         """Wait until a member is taken over, and its taker serves all clients."""
         self.until(lambda: self.enhanced.state(number) is State.FAILOVER_COMPLETE, f"b{number} is taken over")
-        self.members.running[self.enhanced.taker(number)].wait_for(f"has taken over b{number}")
+        self.wait_for(self.enhanced.taker(number), f"has taken over b{number}")

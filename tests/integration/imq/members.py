@@ -7,6 +7,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase
@@ -33,9 +34,14 @@ class Processes:
 
     def begin(self) -> None:
         """Start all, up to their links."""
-        for number in range(self.count):
-            self.start(number)
-        for number in range(self.count):
+        self.restore()
+
+    def restore(self) -> None:
+        """Start those that do not run side by side, up to their links."""
+        missing = [number for number in range(self.count) if number not in self.running]
+        with ThreadPoolExecutor(self.count) as pool:
+            list(pool.map(self.start, missing))
+        for number in missing:
             self.running[number].wait_for("is linked", self.count - 1)
 
     def port(self, number: int) -> str:
@@ -67,8 +73,8 @@ class Processes:
         self.running[number].wait_for("is linked", len(self.running) - 1)
 
     def close(self) -> None:
-        for broker in self.running.values():
-            broker.stop()
+        with ThreadPoolExecutor(self.count) as pool:
+            list(pool.map(Broker.stop, self.running.values()))
         for port in self.reserved:
             port.close()
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -78,11 +84,12 @@ class Members(SynchronousTestCase):
     """Tests with three members."""
 
     def make_members(self) -> Processes:
-        return Processes()
+        members = Processes()
+        self.addCleanup(members.close)
+        return members
 
     def setUp(self) -> None:
         self.members = self.make_members()
-        self.addCleanup(self.members.close)
         self.contexts: list[JMSContext] = []
         self.addCleanup(self._close_contexts)
 

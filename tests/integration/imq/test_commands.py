@@ -10,6 +10,7 @@ import tempfile
 import time
 import unittest
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from cryptography import x509
@@ -44,7 +45,7 @@ class InstanceCase(unittest.TestCase):
         self.passfile = self.folder / "passfile"
         self.passfile.write_text("imq.imqcmd.password=admin\n")
         self.running: dict[int, Broker] = {}
-        self.addCleanup(lambda: [broker.stop() for broker in self.running.values()])
+        self.addCleanup(self.stop_all)
 
     def write_central(self, places: list[str]) -> None:
         text = f"imq.cluster.brokerlist={','.join(places)}\nimq.cluster.masterbroker={places[0]}\n{self.shared}"
@@ -60,6 +61,14 @@ class InstanceCase(unittest.TestCase):
         folder.mkdir(exist_ok=True)
         self.running[number] = Broker(command, folder)
         return self.running[number]
+
+    def start_together(self, *numbers: int) -> None:
+        with ThreadPoolExecutor(len(numbers)) as pool:
+            list(pool.map(self.start, numbers))
+
+    def stop_all(self) -> None:
+        with ThreadPoolExecutor(self.count) as pool:
+            list(pool.map(Broker.stop, self.running.values()))
 
     def command(self, number: int, *words: str) -> Result:
         return mqbroker("imq", *words, "-b", self.places[number], "-u", "admin", "-passfile", str(self.passfile))
@@ -159,8 +168,7 @@ class ClusterTests(InstanceCase):
     count = 3
 
     def start_all(self, count: int) -> None:
-        for number in range(count):
-            self.start(number)
+        self.start_together(*range(count))
         for number in range(count):
             self.until(lambda number=number: list(self.states(number).values()).count("OPERATING") == count, f"b{number} is linked")  # type: ignore[misc]
 
@@ -251,8 +259,7 @@ class PeersTests(InstanceCase):
         return result.out
 
     def start_peers(self, *numbers: int) -> None:
-        for number in numbers:
-            self.start(number)
+        self.start_together(*numbers)
         expected = [self.places[number] for number in numbers]
         for number in numbers:
             self.until(
@@ -263,6 +270,7 @@ class PeersTests(InstanceCase):
     def shut_down(self, *numbers: int) -> None:
         for number in numbers:
             self.good(number, "shutdown", "bkr", "-f")
+        for number in numbers:
             self.running[number].ended()
 
     def test_a_master_becomes_a_cluster_of_peers(self) -> None:

@@ -6,11 +6,11 @@ import threading
 import time
 from typing import ClassVar
 
+from mqbroker.process.postgresql import PostgresqlDatabase
 from mqbroker.storage.shared.brokers import State
 from mqclient.jms import JMSException
 from tests.integration.imq.enhanced import EnhancedMembers, EnhancedProcesses
-from tests.integration.imq.members import Processes
-from tests.support.postgresql import PostgresqlServer, refuse_without
+from tests.support.postgresql import PostgresqlServer, common_server
 
 COUNT = 30
 AWAY_SECONDS = 2.0
@@ -19,34 +19,19 @@ AWAY_SECONDS = 2.0
 class PostgresqlTests(EnhancedMembers):
     count = 2
     server: ClassVar[PostgresqlServer]
+    database: ClassVar[PostgresqlDatabase]
 
     @classmethod
-    def setUpClass(cls) -> None:
-        refuse_without()
-        cls.server = PostgresqlServer()
-
-    @classmethod
-    def tearDownClass(cls) -> None:
-        cls.server.close()
-
-    def make_members(self) -> Processes:
-        self.database = self.server.database()
-        self.enhanced = EnhancedProcesses(self.count, f"jdbc:{self.database.name}", self.database)
-        return self.enhanced
+    def make_cluster(cls) -> EnhancedProcesses:
+        cls.server = common_server()
+        cls.database = cls.server.database()
+        return EnhancedProcesses(cls.count, f"jdbc:{cls.database.name}", cls.database)
 
     def filled(self, number: int) -> None:
         context = self.context(number)
         producer, queue = context.create_producer(), context.create_queue("orders")
         for each in range(COUNT):
             producer.send(queue, f"m{each}")
-
-    def test_a_kill(self) -> None:
-        self.filled(0)
-        self.members.kill(0)
-        self.taken_over(0)
-        at_taker = self.context(1)
-        consumer = at_taker.create_consumer(at_taker.create_queue("orders"))
-        self.assertEqual(self.texts(consumer, COUNT), [f"m{each}" for each in range(COUNT)])
 
     def test_a_member_that_is_frozen_in_a_transaction_holds_nobody_up(self) -> None:
         self.filled(0)
@@ -68,7 +53,7 @@ class PostgresqlTests(EnhancedMembers):
         consumer = at_taker.create_consumer(at_taker.create_queue("orders"))
         self.assertEqual(self.texts(consumer, COUNT), [f"m{each}" for each in range(COUNT)])
         frozen.go_on()
-        frozen.wait_for("ends its clients, and starts again")
+        self.wait_for(0, "ends its clients, and starts again")
         self.until(lambda: self.enhanced.state(0) is State.OPERATING, "the frozen one is back")
 
     def _send_in_vain(self) -> None:
@@ -90,4 +75,12 @@ class PostgresqlTests(EnhancedMembers):
         self.assertEqual({number: (row.owner, row.node_id) for number, row in rows.items()}, before)
         context = self.contexts[0]
         consumer = context.create_consumer(context.create_queue("orders"))
+        self.assertEqual(self.texts(consumer, COUNT), [f"m{each}" for each in range(COUNT)])
+
+    def test_a_kill(self) -> None:
+        self.filled(0)
+        self.members.kill(0)
+        self.taken_over(0)
+        at_taker = self.context(1)
+        consumer = at_taker.create_consumer(at_taker.create_queue("orders"))
         self.assertEqual(self.texts(consumer, COUNT), [f"m{each}" for each in range(COUNT)])

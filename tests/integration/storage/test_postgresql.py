@@ -15,7 +15,7 @@ from mqbroker.storage.errors import FencedError
 from mqbroker.storage.sql import session
 from mqbroker.storage.sql.database import Connection, Database, DatabaseAwayError, DatabaseError, transaction
 from mqbroker.storage.sql.sqlstore import PAUSE
-from tests.support.postgresql import PostgresqlServer, refuse_without
+from tests.support.postgresql import PostgresqlServer, common_server
 from tests.unit.ha.shared_store.places import EXPIRATION, NODE, RowPlaces, opened
 from tests.unit.storage import test_contract
 from tests.unit.storage.heirs import Family
@@ -30,12 +30,7 @@ class _WithServer:
 
     @classmethod
     def setUpClass(cls) -> None:
-        refuse_without()
-        cls.server = PostgresqlServer()
-
-    @classmethod
-    def tearDownClass(cls) -> None:
-        cls.server.close()
+        cls.server = common_server()
 
 
 class PostgresqlStoreContractTests(_WithServer, test_contract.SqlStoreContractTests):
@@ -102,7 +97,7 @@ class PostgresqlWalks(_WithServer, TestCase):
     def test_walks(self) -> None:
         for seed in range(5):
             with self.subTest(seed=seed):
-                rig = SqlRig(self.addCleanup, seed, late=True, chance=0.02 * (seed % 2), database=self.server.database())
+                rig = SqlRig(self.addCleanup, seed, late=True, chance=0.02 * (seed % 2), database=self.server.database_with_tables())
                 Walk(rig, rig.kill, seed).run(60)
 
     def test_the_server_is_killed_and_starts_again(self) -> None:
@@ -125,7 +120,8 @@ class PostgresqlWalks(_WithServer, TestCase):
 
     def test_a_statement_that_needs_more_than_the_time_limit_is_done_in_the_end(self) -> None:
         """Once taken for a database that is away, and tried again for ever with the same limit."""
-        rig = SqlRig(self.addCleanup, database=self.server.database(timeout=1000))
+        database = self.server.database_again(self.server.database_with_tables(), timeout=1000)
+        rig = SqlRig(self.addCleanup, database=database)
         rig.start()
         connection = rig.database.connect()
         self.addCleanup(connection.close)
@@ -235,7 +231,7 @@ class PostgresqlFamilyWalks(_WithServer, TestCase):
         takeovers = 0
         for seed in range(2):
             with self.subTest(seed=seed):
-                database, chance = self.server.database(), 0.01 * (seed % 2)
+                database, chance = self.server.database_with_tables(), 0.01 * (seed % 2)
 
                 def make(broker_id: str, number: int, database: PostgresqlDatabase = database, chance: float = chance) -> SqlRig:
                     return SqlRig(self.addCleanup, number, late=True, chance=chance, database=database, broker_id=broker_id)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from mqbroker.storage.sql.database import Database
-from tests.support.postgresql import PostgresqlServer, refuse_without
+from tests.support.postgresql import PostgresqlServer, common_server
 from tests.unit.storage.shared import test_brokers, test_tables
 
 
@@ -14,12 +14,7 @@ class _OnPostgresql:
 
     @classmethod
     def setUpClass(cls) -> None:
-        refuse_without()
-        cls.server = PostgresqlServer()
-
-    @classmethod
-    def tearDownClass(cls) -> None:
-        cls.server.close()
+        cls.server = common_server()
 
 
 class PostgresqlBrokerTests(_OnPostgresql, test_brokers.BrokerTests):

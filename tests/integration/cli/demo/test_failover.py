@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
+import sys
 
+from tests.integration.brokers import environment
+from tests.integration.cli.demo.terminal import Terminal
 from tests.integration.cli.demo.test_demo import TIMEOUT, DemoCase
 from tests.unit.cli.runner import mqbroker
 
@@ -11,37 +15,44 @@ from tests.unit.cli.runner import mqbroker
 class FailoverTests(DemoCase):
     command = "failover"
 
-    def run_with(self, failure: str, seconds: int = 9) -> str:
-        process = self.start("--seconds", str(seconds), "--plain", "--failure", failure)
-        text: str = process.communicate(timeout=TIMEOUT)[0]
-        self.assertEqual(process.returncode, 0, text)
-        self.assertRegex(text, r"sent [1-9]\d+, read [1-9]\d+, lost 0, doubled 0")
-        self.assertIn("everything is mended", text)
-        self.assertEqual(os.listdir(self.folder), [])
-        return text
-
     def test_the_active_broker_is_killed(self) -> None:
-        text = self.run_with("kill")
+        process = self.start("--seconds", "9", "--plain", "--failure", "kill")
+        text = process.communicate(timeout=TIMEOUT)[0]
+        self.proven(process.returncode, text)
         self.assertRegex(
             text,
             r"primary was killed: noticed by backup after .*, proof of backup, sequence 2 after .*, loaded after .*, first message after",
         )
         self.assertIn("backup active, sequence 2, ", text)
 
-    def test_the_disk_of_the_replica_is_full(self) -> None:
-        text = self.run_with("fill")
-        self.assertRegex(text, r"the disk of backup is full: noticed by .*, proof of primary, sequence 2 after .*, first message")
-        self.assertIn("primary active, sequence 2, no replica", text)
+    def test_keys_fill_the_disk_of_the_replica_and_cut_the_brokers_apart_until_it_is_interrupted(self) -> None:
+        terminal = Terminal([sys.executable, "-m", "mqbroker.cli", "demo", "failover"], environment() | {"TMPDIR": str(self.folder)})
+        self.addCleanup(terminal.close)
+        terminal.until(r"backup\W+in sync", TIMEOUT)
+        terminal.press("f")
+        full = r"the disk of backup is full: noticed by .*, proof of primary, sequence 2 after .*, first message"
+        terminal.until(full, TIMEOUT)
+        terminal.until(r"primary\W+active\W+no replica\W+2\b", TIMEOUT)
+        terminal.press("r")
+        terminal.until(r"primary\W+active\W+replica in sync", TIMEOUT)
+        terminal.press("c")
+        terminal.until("the network between them is cut", TIMEOUT)
+        cut = r"the network between the brokers was cut: noticed by \w+ after .*, proof of \w+, sequence 3 after .*first message"
+        terminal.until(cut, TIMEOUT)
+        terminal.press("r")
+        terminal.until(r"active\W+replica in sync", TIMEOUT)
+        terminal.process.send_signal(signal.SIGTERM)
+        status = terminal.ended(TIMEOUT)
+        self.proven(status, terminal.text)
+        timeline = terminal.text.partition("Ending: producers stop")[2]
+        self.assertRegex(timeline, full)
+        self.assertRegex(timeline, cut)
 
-    def test_the_brokers_are_cut_apart(self) -> None:
-        text = self.run_with("cut", 18)
-        self.assertIn("cut apart", text)
-        self.assertRegex(
-            text, r"the network between the brokers was cut: noticed by \w+ after .*, proof of \w+, sequence 2 after .*first message"
-        )
-
-    def test_it_ends_in_order_when_it_is_interrupted(self) -> None:
-        self.interrupt()
+    def proven(self, status: int | None, text: str) -> None:
+        self.assertEqual(status, 0, text)
+        self.assertRegex(text, r"sent [1-9]\d+, read [1-9]\d+, lost 0, doubled 0")
+        self.assertIn("everything is mended", text)
+        self.assertEqual(os.listdir(self.folder), [])
 
 
 class OptionTests(DemoCase):

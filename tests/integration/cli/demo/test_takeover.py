@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.integration.cli.demo.test_demo import TIMEOUT, DemoCase
+from tests.unit.cli.runner import mqbroker
 
 
 class TakeoverTests(DemoCase):
@@ -18,5 +19,4 @@ class TakeoverTests(DemoCase):
         self.assertEqual(list(self.folder.iterdir()), [])
 
     def test_a_kill_needs_a_time(self) -> None:
-        process = self.start("--kill")
-        self.assertIn("--kill can only be used with --seconds", process.communicate(timeout=TIMEOUT)[0])
+        self.assertIn("--kill can only be used with --seconds", mqbroker("demo", "takeover", "--kill").err)
