@@ -63,13 +63,11 @@ class ColocatedCase(FollowingClients, ProcessesCase):
 
     def both(self) -> tuple[Broker, Broker]:
         """Each hosts the backup of the other one."""
-        for name in self.voters:
-            self.start(name)
-        found = self.start(A), self.start(B)
-        for broker in found:
+        first, second, *_ = self.start_all(A, B, *self.voters)
+        for broker in (first, second):
             broker.wait_for(HOSTED)
             broker.wait_for(self.ready)
-        return found
+        return first, second
 
     def fail_over(self, name: str) -> None:
         """Let management stop an active broker."""

@@ -40,14 +40,16 @@ class FollowingClients(TestCase):
                 continue  # nobody knows what became of it
             acknowledged.put(f"m{number}")
 
-    def send_to(self, name: str, *texts: str) -> None:
-        """Send texts, each with itself as its duplicate id."""
-        session = self.connect(name).create_session()
+    def send_to(self, name: str, *texts: str, transacted: bool = False) -> None:
+        """Send texts, each with itself as its duplicate id; many are sent sooner in one transaction."""
+        session = self.connect(name).create_session(transacted=transacted)
         producer = session.create_producer(session.create_queue("q"))
         for text in texts:
             message: TextMessage = session.create_text_message(text)
             message.set_string_property("_AMQ_DUPL_ID", text)
             producer.send(message)
+        if transacted:
+            session.commit()
 
     def lose_the_primary_under_load(
         self, primary: Broker, backup: Broker, start: Callable[[str, str], object], ready: str = IN_SYNC
@@ -90,12 +92,17 @@ class FollowingClients(TestCase):
         self.assertEqual(kept - set(self.received(last)), set())
 
     def received(self, name: str) -> list[str]:
-        """The texts of all messages of the queue; there is no consumer when this is done, to whom others could send theirs."""
+        """The texts of all messages of the queue, for the first of which this waits.
+
+        There is no consumer when this is done, to whom others could send theirs.
+        """
         connection = self.connect(name)
         session = connection.create_session()
         consumer = session.create_consumer(session.create_queue("q"))
         found = []
-        while (message := consumer.receive(WAIT_MS if not found else 1000)) is not None:
+        message = consumer.receive(WAIT_MS)
+        while message is not None:
             found.append(str(message.text))  # type: ignore[attr-defined]
+            message = consumer.receive_no_wait()  # asks the broker whether the queue has more
         connection.close()
         return found

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from unittest import TestCase
 
-from tests.integration.brokers import Broker
+from tests.integration.brokers import ACTIVE, Broker
 from tests.integration.cluster.nodes import ReservedPort
 
 START = "from twisted.scripts.twistd import run; run()"
@@ -33,7 +33,7 @@ class ProcessesCase(TestCase):
         """The broker.xml of one."""
         raise NotImplementedError
 
-    def start(self, name: str, line: str = "AMQ221007") -> Broker:
+    def start(self, name: str, line: str = ACTIVE) -> Broker:
         """Start one, and wait until it has written ``line``."""
         folder = self.folder / name
         folder.mkdir(exist_ok=True)
@@ -42,3 +42,10 @@ class ProcessesCase(TestCase):
         broker = Broker(command, folder, line)
         self.addCleanup(broker.stop)
         return broker
+
+    def start_all(self, *names: str) -> list[Broker]:
+        """Start several side by side, and wait until each is active.  Their URLs stay empty."""
+        brokers = [self.start(name, "") for name in names]
+        for broker in brokers:
+            broker.wait_for(ACTIVE)
+        return brokers

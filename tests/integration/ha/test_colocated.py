@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import socket
 
+from tests.integration.brokers import Broker
 from tests.integration.ha.colocated import HOSTED, HOSTED_NO_LONGER, A, B, C, ColocatedCase, D, ReplicatedCase, hosted_by
 
 TEXTS = [f"m{number}" for number in range(50)]
+MORE = [f"n{number}" for number in range(50)]
 TAKEN_OVER = "AMQ221010"
 ASKED_AGAIN = "they are asked again"
 
@@ -16,48 +18,50 @@ class Lives(ColocatedCase):
 
     ready_again = 1
     """How often a host that was stopped in order and is back is ready for something until its hosted backup is."""
+    first: Broker
+    second: Broker
 
     def dies_and_comes_back(self) -> None:
-        first, second = self.both()
+        """A client follows to the hosted backup and back."""
+        self.first, self.second = self.both()
+        self.producer = self.connect(B).create_session().create_producer("queue://q")
         self.send_to(B, *TEXTS)
-        second.kill()
-        first.wait_for(TAKEN_OVER)
+        self.second.kill()
+        self.first.wait_for(TAKEN_OVER)
         self.assertEqual(self.received(hosted_by(A)), TEXTS)
-        self.send_to(hosted_by(A), "late")
-        second = self.start(B)
+        self.producer.send("late")
+        self.second = self.start(B)
         self.assertEqual(self.received(B), ["late"])
         # The backup that has given way has ended, and another one is asked for.
-        second.wait_for(HOSTED)
-        first.wait_for(self.activating, times=2)
-        first.stop()
-        second.stop()
+        self.second.wait_for(HOSTED)
+        self.first.wait_for(self.activating, times=2)
+        # Each hosts the backup of the other one again.
+        self.first.wait_for(HOSTED, times=2)
+        self.first.wait_for(self.ready, times=2)
+        self.second.wait_for(self.ready)
 
     def loses_its_host(self) -> None:
-        first, second = self.both()
-        self.send_to(B, "early")
-        first.stop()
-        second.wait_for(HOSTED_NO_LONGER)
-        second.wait_for(ASKED_AGAIN)
-        first = self.start(A)
-        second.wait_for(HOSTED, times=2)
-        first.wait_for(self.ready, times=self.ready_again)
-        self.send_to(B, *TEXTS)
-        second.kill()
-        first.wait_for(TAKEN_OVER)
-        self.assertEqual(self.received(hosted_by(A)), ["early", *TEXTS])
+        """Both run, and each hosts the backup of the other one."""
+        self.producer.send("early")
+        asked_again = self.second.written.count(ASKED_AGAIN)
+        self.first.stop()
+        self.second.wait_for(HOSTED_NO_LONGER)
+        self.second.wait_for(ASKED_AGAIN, times=asked_again + 1)
+        self.first = self.start(A)
+        self.second.wait_for(HOSTED, times=2)
+        self.first.wait_for(self.ready, times=self.ready_again)
 
     def finds_its_port_taken(self) -> None:
-        """Nobody but its host could start it again."""
-        first, second = self.both()
-        self.send_to(B, *TEXTS)
+        """Nobody but its host could start the backup again."""
+        self.send_to(B, *MORE)
         with socket.socket() as program:
             program.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             program.bind(("127.0.0.1", self.ports[hosted_by(A)]))
             program.listen()
-            second.kill()
-            first.wait_for("and is started again:")
-        first.wait_for(TAKEN_OVER)
-        self.assertEqual(self.received(hosted_by(A)), TEXTS)
+            self.second.kill()
+            self.first.wait_for("and is started again:")
+        self.first.wait_for(TAKEN_OVER)
+        self.assertEqual(self.received(hosted_by(A)), ["early", *MORE])
 
     def scales_down(self) -> None:
         first, second = self.both()
@@ -72,24 +76,20 @@ class Lives(ColocatedCase):
 
 
 class SharedStoreTests(Lives):
-    def test_a_hosted_backup_whose_port_is_taken_is_started_again(self) -> None:
-        self.finds_its_port_taken()
-
-    def test_the_hosted_backup_serves_until_the_dead_broker_is_back(self) -> None:
+    def test_the_backup_is_hosted_again_after_each_loss_of_a_broker_and_of_its_port_and_ends_in_order_with_its_host(self) -> None:
         self.dies_and_comes_back()
-
-    def test_a_host_that_is_gone_is_asked_again_when_it_is_back(self) -> None:
         self.loses_its_host()
+        self.finds_its_port_taken()
+        self.ends_with_its_host()
 
-    def test_a_hosted_backup_that_serves_ends_in_order_with_its_host(self) -> None:
-        first, second = self.both()
-        self.send_to(B, *TEXTS)
-        second.kill()
-        first.wait_for(TAKEN_OVER)
-        first.stop()
-        first.wait_for("AMQ221002", times=2)
+    def ends_with_its_host(self) -> None:
+        """The hosted backup serves."""
+        self.send_to(hosted_by(A), "last")
+        stopped = self.first.written.count("AMQ221002")
+        self.first.stop()
+        self.first.wait_for("AMQ221002", times=stopped + 2)
         self.start(B)
-        self.assertEqual(self.received(B), TEXTS)
+        self.assertEqual(self.received(B), ["last"])
 
 
 class FullTests(ColocatedCase):
@@ -99,7 +99,7 @@ class FullTests(ColocatedCase):
         return f"<max-backups>{0 if name == A else 1}</max-backups>"
 
     def test_nobody_hosts_more_than_max_backups(self) -> None:
-        first, second = self.start(A), self.start(B)
+        first, second = self.start_all(A, B)
         first.wait_for(HOSTED)
         second.wait_for(f"{ASKED_AGAIN}: no other mqbroker of the cluster offers it")
         self.assertNotIn(self.activating, first.wait_for("AMQ221007"))
@@ -117,36 +117,26 @@ class SharedStoreScaleDownTests(Lives):
 class ReplicationTests(ReplicatedCase, Lives):
     ready_again = 2  # its own backup has gone on meanwhile, and has given way to it
 
-    def test_a_hosted_backup_whose_port_is_taken_is_started_again(self) -> None:
+    def test_the_backup_is_hosted_again_after_each_loss_of_a_broker_and_of_its_port(self) -> None:
+        self.dies_and_comes_back()
+        self.loses_its_host()
         self.finds_its_port_taken()
 
-    def test_the_newest_copy_is_hosted_again_after_management_has_stopped_it(self) -> None:
-        first, second = self.both()
-        self.send_to(B, "early")
-        second.kill()
-        first.wait_for(TAKEN_OVER)
-        self.send_to(hosted_by(A), *TEXTS)
-        self.fail_over(hosted_by(A))
-        first.wait_for("AMQ221002")
-        self.start(B)
-        self.assertEqual(self.received(B), ["early", *TEXTS])
-
-    def test_the_hosted_backup_serves_until_the_dead_broker_is_back(self) -> None:
-        self.dies_and_comes_back()
-
-    def test_a_host_that_is_gone_is_asked_again_when_it_is_back(self) -> None:
-        self.loses_its_host()
-
-    def test_what_a_dead_host_has_hosted_is_hosted_again(self) -> None:
-        """The copy that it has may be the only one that has everything."""
+    def test_the_newest_copy_is_hosted_again_after_its_host_has_died_and_after_management_has_stopped_it(self) -> None:
+        """The copy that the host has may be the only one that has everything."""
         first, second = self.both()
         self.send_to(B, "early")
         second.kill()
         first.wait_for(TAKEN_OVER)
         self.send_to(hosted_by(A), *TEXTS)
         first.kill()
-        self.start(A).wait_for(TAKEN_OVER)
-        self.assertEqual(self.received(hosted_by(A)), ["early", *TEXTS])
+        first = self.start(A)
+        first.wait_for(TAKEN_OVER)
+        self.send_to(hosted_by(A), "late")
+        self.fail_over(hosted_by(A))
+        first.wait_for("AMQ221002")
+        self.start(B)
+        self.assertEqual(self.received(B), ["early", *TEXTS, "late"])
 
 
 class FormerCopyTests(ReplicatedCase):
@@ -156,21 +146,21 @@ class FormerCopyTests(ReplicatedCase):
     asking = (B,)
 
     def test_a_former_copy_that_is_hosted_again_does_not_keep_the_primary_from_its_place(self) -> None:
-        self.start(D)
-        hosts = {name: self.start(name) for name in (A, C)}
-        second = self.start(B)
+        names = (A, C, B, D)
+        brokers = dict(zip(names, self.start_all(*names), strict=True))
+        second = brokers[B]
         told = second.wait_for(HOSTED)
         former, other = sorted((A, C), key=lambda name: f":{self.ports[name]} {HOSTED}" not in told)
-        hosts[former].wait_for(self.ready)
+        brokers[former].wait_for(self.ready)
         self.send_to(B, "early")
-        hosts[former].kill()
+        brokers[former].kill()
         second.wait_for(HOSTED, times=2)
-        hosts[other].wait_for(self.ready)
+        brokers[other].wait_for(self.ready)
         self.send_to(B, *TEXTS)
         back = self.start(former)
         back.wait_for(self.activating)
         second.kill()
-        hosts[other].wait_for(TAKEN_OVER)
+        brokers[other].wait_for(TAKEN_OVER)
         back.wait_for(self.ready)
         self.start(B)
         self.assertEqual(self.received(B), ["early", *TEXTS])

@@ -74,7 +74,7 @@ class PrintedTests(ColocatedCase):
         )
 
     def test_messages_of_the_dead_broker_are_served_by_the_other_one(self) -> None:
-        first, second = self.start(A), self.start(B)
+        first, second = self.start_all(A, B)
         second.wait_for(HOSTED)
         first.wait_for("AMQ221024: this replica is in sync")
         self.assertIn("AMQ221049: Activating Replica for node", first.wait_for("as colocated_backup_1"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
 from tests.interop.ha.clients import LOAD, WORK, Client
@@ -41,14 +42,18 @@ def follow(url: str, clients: Sequence[Client], events: Sequence[Callable[[], No
             assert not client.commit(), f"{client}, {event.__name__}: what was sent before is gone"
             client.work(number)
             assert client.commit(), f"{client}, {event.__name__}"
-    for client in clients:
-        acknowledged = client.end_load()
-        received = _received(client, LOAD, acknowledged)
-        lost = sorted(set(acknowledged) - set(received))
-        assert not lost, f"{client}: of {len(acknowledged)} acknowledged messages {len(lost)} are lost, from {lost[0]} to {lost[-1]}"
-        assert len(received) == len(set(received)), f"{client}: twice"
-        committed = [*range(len(events))]
-        assert _received(client, WORK, committed) == committed, client
+    with ThreadPoolExecutor(len(clients)) as pool:
+        for checked in [pool.submit(_check, client, [*range(len(events))]) for client in clients]:
+            checked.result()
+
+
+def _check(client: Client, committed: Sequence[int]) -> None:
+    acknowledged = client.end_load()
+    received = _received(client, LOAD, acknowledged)
+    lost = sorted(set(acknowledged) - set(received))
+    assert not lost, f"{client}: of {len(acknowledged)} acknowledged messages {len(lost)} are lost, from {lost[0]} to {lost[-1]}"
+    assert len(received) == len(set(received)), f"{client}: twice"
+    assert _received(client, WORK, committed) == committed, client
 
 
 def _received(client: Client, part: str, awaited: Collection[int]) -> list[int]:
