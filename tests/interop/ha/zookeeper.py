@@ -23,6 +23,8 @@ JARS = (
 QUICK_JAVA = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx128m")
 TICK_MS = 500
 """Sessions last 2 to 20 of them."""
+CONNECTION_MS = 2000
+"""After that a broker tries again to connect to an ensemble that is away."""
 START_SECONDS = 120.0
 LOOK_SECONDS = 0.1
 
@@ -95,7 +97,12 @@ class Ensemble:
 
     def manager_xml(self, namespace: str, session_ms: int) -> str:
         """The element of broker.xml."""
-        properties = {"connect-string": self.connect_string, "namespace": namespace, "session-ms": str(session_ms)}
+        properties = {
+            "connect-string": self.connect_string,
+            "namespace": namespace,
+            "session-ms": str(session_ms),
+            "connection-ms": str(CONNECTION_MS),
+        }
         listed = "".join(f'<property key="{name}" value="{value}"/>' for name, value in properties.items())
         return f"<manager><class-name>{ZOOKEEPER[0]}</class-name><properties>{listed}</properties></manager>"
 
