@@ -7,19 +7,23 @@ import pty
 import re
 import select
 import subprocess
+import sys
 import time
-from collections.abc import Sequence
+from pathlib import Path
+
+from tests.integration.brokers import environment
 
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
 class Terminal:
-    """A process at a terminal that is wide enough for every line."""
+    """A process at a terminal that is wide enough for every line; its temporary files are in ``folder``."""
 
-    def __init__(self, command: Sequence[str], environment: dict[str, str]) -> None:
+    def __init__(self, demonstration: str, folder: Path) -> None:
         self._master, slave = pty.openpty()
-        size = {"COLUMNS": "300", "LINES": "80", "TERM": "xterm"}
-        self.process = subprocess.Popen(command, env=environment | size, stdin=slave, stdout=slave, stderr=slave)
+        command = [sys.executable, "-m", "mqbroker.cli", "demo", demonstration]
+        variables = environment() | {"TMPDIR": str(folder), "COLUMNS": "300", "LINES": "80", "TERM": "xterm"}
+        self.process = subprocess.Popen(command, env=variables, stdin=slave, stdout=slave, stderr=slave)
         os.close(slave)
         self._read = b""
         self._mark = 0

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 
-from tests.integration.brokers import environment
-from tests.integration.cli.demo.terminal import Terminal
 from tests.integration.cli.demo.test_demo import TIMEOUT, DemoCase
+from tests.integration.cli.demo.test_screen import KeyCase
 from tests.unit.cli.runner import mqbroker
 
 
-class FailoverTests(DemoCase):
+class FailoverTests(KeyCase):
     command = "failover"
 
     def test_the_active_broker_is_killed(self) -> None:
@@ -25,28 +23,27 @@ class FailoverTests(DemoCase):
         )
         self.assertIn("backup active, sequence 2, ", text)
 
-    def test_keys_fill_the_disk_of_the_replica_and_cut_the_brokers_apart_until_it_is_interrupted(self) -> None:
-        terminal = Terminal([sys.executable, "-m", "mqbroker.cli", "demo", "failover"], environment() | {"TMPDIR": str(self.folder)})
-        self.addCleanup(terminal.close)
-        terminal.until(r"backup\W+in sync", TIMEOUT)
-        terminal.press("f")
-        full = r"the disk of backup is full: noticed by .*, proof of primary, sequence 2 after .*, first message"
-        terminal.until(full, TIMEOUT)
-        terminal.until(r"primary\W+active\W+no replica\W+2\b", TIMEOUT)
-        terminal.press("r")
-        terminal.until(r"primary\W+active\W+replica in sync", TIMEOUT)
-        terminal.press("c")
-        terminal.until("the network between them is cut", TIMEOUT)
-        cut = r"the network between the brokers was cut: noticed by \w+ after .*, proof of \w+, sequence 3 after .*first message"
-        terminal.until(cut, TIMEOUT)
-        terminal.press("r")
-        terminal.until(r"active\W+replica in sync", TIMEOUT)
+    def test_keys_pause_the_active_broker_fill_the_disk_of_the_replica_and_cut_the_two_apart_until_it_is_interrupted(self) -> None:
+        terminal = self.terminal()
+        paused = "primary was paused: noticed by backup after .*, proof of backup, sequence 2 after .*, first message after"
+        full = r"the disk of \w+ is full: noticed by .*, proof of \w+, sequence 3 after .*, first message after"
+        cut = r"the network between the brokers was cut: noticed by \w+ after .*, proof of \w+, sequence 4 after .*, first message after"
+        terminal.until("0 B behind", TIMEOUT)
+        for key, failure in (("p", paused), ("f", full), ("c", cut)):
+            terminal.press(key)
+            terminal.until(failure, TIMEOUT)
+            if key == "f":
+                terminal.until(r"active\W+no replica\W+3\b", TIMEOUT)
+            terminal.press("r")
+            terminal.until(r"active\W+replica in sync", TIMEOUT)
         terminal.process.send_signal(signal.SIGTERM)
         status = terminal.ended(TIMEOUT)
         self.proven(status, terminal.text)
+        for word in ("sequence", "in sync", "producer quick", "consumer two", "the network between them is cut"):
+            self.assertIn(word, terminal.text)
         timeline = terminal.text.partition("Ending: producers stop")[2]
-        self.assertRegex(timeline, full)
-        self.assertRegex(timeline, cut)
+        for failure in (paused, full, cut):
+            self.assertRegex(timeline, failure)
 
     def proven(self, status: int | None, text: str) -> None:
         self.assertEqual(status, 0, text)

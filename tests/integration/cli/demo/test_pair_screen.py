@@ -9,6 +9,6 @@ class KeyTests(KeyCase):
     command = "failover"
 
     def test_keys_pause_the_active_broker_mend_everything_and_end_it(self) -> None:
-        text = self.play((b"0 B behind", b"p"), (b"first message", b"r"), (b"everything is mended", b"q"))
+        text = self.play(("0 B behind", "p"), ("first message", "r"), ("everything is mended", "q"))
         for word in ("sequence", "in sync", "producer quick", "consumer two", "primary was paused", "noticed by backup", "proof of backup"):
             self.assertIn(word, text)
