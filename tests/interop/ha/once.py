@@ -29,7 +29,7 @@ END_SECONDS = 60.0
 
 
 class Program:
-    """Sends messages alone, others in transactions, and moves these in transactions of their own, until :meth:`end`.
+    """Sends messages alone, others in transactions, and moves these in transactions of their own, until :meth:`stop`.
 
     Each has queues of its own.
     """
@@ -72,9 +72,12 @@ class Program:
             raise AssertionError(f"{self} has ended") from self._error
         return self.turns
 
-    def end(self) -> None:
-        """Returns when everything is received."""
+    def stop(self) -> None:
+        """Take no more turns, and receive everything."""
         self._enough.set()
+
+    def wait(self) -> None:
+        """Returns when everything is received."""
         self._thread.join(END_SECONDS)
         assert not self._thread.is_alive(), f"{self} does not end"
         self.progress()
@@ -200,7 +203,9 @@ def follow_exactly_once(url: str, programs: Sequence[Program], events: Sequence[
         event()
     go_on(programs)
     for program in programs:
-        program.end()
+        program.stop()
+    for program in programs:
+        program.wait()
     for program in programs:
         program.check()
 

@@ -34,4 +34,4 @@ class SharedStoreTests(Following):
 @pytest.mark.usefixtures("java")
 class ReplicationTests(ReplicatedCase, Following):
     def test_clients_follow_to_the_hosted_backup_and_back(self) -> None:
-        self.follow_with("jms-2.44.0", "jms-2.6.4")
+        self.follow_with("jms-2.6.4")

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import mqclient.asyncio
-import mqclient.sockets
 from mqclient.core.api import ClientMessage, ClientProducer, ClientSession, QueueConfiguration
 from mqclient.core.factories.locator import Locator
 from tests.interop import instance
@@ -135,11 +134,3 @@ class ExactlyOnceTests(unittest.TestCase):
             return await asyncio.wait_for(play.run(mqclient.asyncio.server_locator(play.url), loop.call_soon), SECONDS)
 
         self.play(lambda play: asyncio.run(run(play)))
-
-    def test_sockets(self) -> None:
-        def run(play: Play) -> list[list[bytes]]:
-            with mqclient.sockets.SocketRuntime() as runtime:
-                locator = mqclient.sockets.server_locator(play.url, runtime=runtime)
-                return runtime.run(runtime.spawn(play.run(locator, runtime.call_soon)), SECONDS)
-
-        self.play(run)
