@@ -21,10 +21,13 @@ class KeyCase(DemoCase):
         for text, key in keys:
             terminal.until(re.escape(text), TIMEOUT)
             terminal.press(key)
+        self.ends_well(terminal)
+        return terminal.text
+
+    def ends_well(self, terminal: Terminal) -> None:
         self.assertEqual(terminal.ended(TIMEOUT), 0, terminal.text[-3000:])
         self.assertIn("lost 0, doubled 0", terminal.text)
         self.assertEqual(os.listdir(self.folder), [])
-        return terminal.text
 
 
 class KeyTests(KeyCase):
