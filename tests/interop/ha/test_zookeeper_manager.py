@@ -7,7 +7,6 @@ import subprocess
 import tempfile
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -154,10 +153,8 @@ class ArtemisToolTests(ManagerCase):
     def play(self, manager: LockManager, name: str, *node: str) -> None:
         """``node`` are the options that name the node ``name``; nothing is known of it yet."""
         self.take(manager, name)
-        asked = ("list", "--remote", *node), ("set", "--remote", "--to", "9", *node)
-        with ThreadPoolExecutor(len(asked)) as pool:
-            for told in pool.map(lambda arguments: self.tool(*arguments), asked):
-                self.assertIn("lock is still held", told)
+        self.assertIn("lock is still held", self.tool("list", "--remote", *node))
+        self.assertIn("lock is still held", self.tool("set", "--remote", "--to", "9", *node))
         self.have_it_changed(manager, name, *node)
         self.assertIn(f"Coordinated activation sequence for NodeID={name}: -10", self.tool("list", "--remote", *node))
 
