@@ -120,8 +120,8 @@ class Clients:
             process.raise_if_dead()
 
     def check_consumers(self) -> None:
-        for process, _ in self._receiving:
-            process.raise_if_dead()
+        """Raises ProcessFailed when one has failed; those that were asked to stop may have ended."""
+        self._await([process for process, _ in self._receiving if process.has_ended()])
 
     def ask_to_stop(self) -> None:
         (self.folder / "stop").touch()
