@@ -26,7 +26,7 @@ FIRST_SECONDS = 60.0
 STACKS_SECONDS = 10.0  # until a process has written where its main thread stands, which comes last
 MAIN_PROGRAM = " in _run_module_as_main"
 TOLD_LINES = 150
-DRAIN_SECONDS = 180.0
+DRAIN_SECONDS = 120.0
 LOOK_SECONDS = 0.1
 
 

@@ -1,4 +1,4 @@
-"""What tests of high availability share: servers of ZooKeeper, which take seconds to start."""
+"""Servers of ZooKeeper, which take seconds to start: the tests of high availability share them."""
 
 from __future__ import annotations
 

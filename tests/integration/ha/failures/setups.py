@@ -61,7 +61,7 @@ SETUPS = (
     Setup(
         "pair with a lock manager",
         REPLICATION,
-        ("killed", "both_killed", "held_up_for_long", "cut", "passive_held_up"),
+        ("killed", "held_up_for_long", "both_killed", "cut", "passive_held_up"),
         {"primary": MANAGER + RETRY, "backup": MANAGER + RETRY},
         manager=FILE,
         keeps_lock=True,

@@ -127,7 +127,7 @@ class Turns:
         raise NotImplementedError
 
     def _unconsumed(self) -> object:
-        """Whatever clients have not consumed yet; raises JMSException."""
+        """The messages that clients have not consumed yet, if any; raises JMSException."""
         raise NotImplementedError
 
     def _left(self) -> list[str]:
