@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from mqbroker.cli.management import Management
+from contextlib import suppress
+
+from mqbroker.cli.management import Management, MissingResource
 from mqclient.jms import Connection, ConnectionFactory
 from tests.integration.kill.worker import PASSWORD, USER
 
@@ -10,8 +12,13 @@ from tests.integration.kill.worker import PASSWORD, USER
 def message_counts(connection: Connection) -> dict[str, int]:
     """The number of messages of each queue, also of those in delivery; raises JMSException."""
     management = Management(connection)
-    queues = [name for name in management.attribute("broker", "QueueNames") if name != management.reply_queue]
-    return {name: management.attribute(f"queue.{name}", "MessageCount") for name in queues}
+    counts = {}
+    for name in management.attribute("broker", "QueueNames"):
+        if name == management.reply_queue:
+            continue
+        with suppress(MissingResource):  # Temporary queues end with their sessions, also after they were listed.
+            counts[name] = management.attribute(f"queue.{name}", "MessageCount")
+    return counts
 
 
 def messages_left(url: str) -> dict[str, int]:

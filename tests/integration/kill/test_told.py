@@ -9,6 +9,8 @@ import unittest
 from pathlib import Path
 from unittest import mock
 
+from mqbroker.cli.management import MissingResource
+from mqclient.jms import JMSException
 from tests.integration.kill import rounds
 from tests.integration.kill.rounds import Clients, Role, let_all_end
 from tests.interop.processes import ProcessFailed
@@ -28,6 +30,12 @@ class ToldTests(unittest.TestCase):
             self.assertEqual(clients.told().count(" in with_connection"), 2)
             for each in connections:
                 each.close()
+
+    def test_a_question_that_fails_is_asked_again(self) -> None:
+        left = mock.Mock(side_effect=[MissingResource("a temporary queue"), {"kill.in": 1}, JMSException("away"), {}])
+        with mock.patch.object(rounds, "LOOK_SECONDS", 0.0):
+            let_all_end([], left)
+        self.assertEqual(left.call_count, 4)
 
     def test_queues_that_do_not_run_empty_are_named(self) -> None:
         with mock.patch.object(rounds, "DRAIN_SECONDS", 0.0), self.assertRaisesRegex(ProcessFailed, "'kill.in': 3"):
