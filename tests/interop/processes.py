@@ -143,10 +143,9 @@ class ManagedProcess:
             self._reader.join(2)
             raise ProcessFailed(f"process ended with status {status}\n{self.tail()}")
 
-    def wait_for_line(self, text: str, seconds: float) -> str:
-        """The first output line that contains `text`; raises ProcessFailed when it does not come within `seconds`."""
+    def wait_for_line(self, text: str, seconds: float, seen: int = 0) -> str:
+        """The first output line after `seen` ones that contains `text`; raises ProcessFailed when it does not come within `seconds`."""
         deadline = time.monotonic() + seconds
-        seen = 0
         while True:
             with self._news:
                 for line in self._lines[seen:]:

@@ -101,9 +101,10 @@ class Clients:
         """The last lines of each client process, with the places at which its threads stand."""
         for process in self.processes:
             if not process.has_ended():
+                before = len(process.output())
                 os.kill(process.pid, SHOW_STACKS)
                 with contextlib.suppress(ProcessFailed):
-                    process.wait_for_line(MAIN_PROGRAM, STACKS_SECONDS)
+                    process.wait_for_line(MAIN_PROGRAM, STACKS_SECONDS, before)
         return "\n".join(line for process in self.processes for line in process.output()[-TOLD_LINES:])
 
     def look(self) -> None:

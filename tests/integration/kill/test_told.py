@@ -27,7 +27,9 @@ class ToldTests(unittest.TestCase):
             self.assertEqual(clients.standing(before), ["p0.log", "p1.log"])
             (clients.folder / "p1.log").write_text(f"{time.monotonic_ns()} sent p1-0\n")
             self.assertEqual(clients.standing(before), ["p0.log"])
-            self.assertEqual(clients.told().count(" in with_connection"), 2)
+            deadline = time.monotonic() + rounds.FIRST_SECONDS
+            while clients.told().count(" in with_connection") < 2:  # The stack of a thread that just moves is cut short at times.
+                self.assertLess(time.monotonic(), deadline, clients.told())
             for each in connections:
                 each.close()
 
