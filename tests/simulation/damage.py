@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from unittest import mock
@@ -22,7 +23,7 @@ from mqbroker.storage.files.recover import SalvagedState, read_folder
 from mqbroker.storage.settings import StoreSettings
 from mqclient.storageformat.errors import Loss
 from mqclient.storageformat.files import folder_name, page_name, page_number
-from mqclient.storageformat.frames import HEADER_SIZE, decode_segment_header, read_frames
+from mqclient.storageformat.frames import HEADER_SIZE, StorageFormatError, decode_segment_header, read_frames
 from mqclient.storageformat.images import Images, find_images, record_ids
 from mqclient.storageformat.page_messages import page_records
 from mqclient.storageformat.page_records import PageJournalRecord
@@ -190,7 +191,8 @@ class Damage:
 
 
 def _ids_in_page(data: bytes) -> Iterator[int]:
-    if len(data) >= HEADER_SIZE:
+    """The ids of its messages: none when the broker died before the header of the page was whole."""
+    with suppress(StorageFormatError):
         for frame in read_frames(memoryview(data), decode_segment_header(data).seed):
             yield from (record.message_id for _, record in page_records(frame.content))
 
