@@ -1,4 +1,4 @@
-"""Returns the memory of messages that are gone to the system.
+"""Returns memory that is free again to the system: that of the start, and that of messages that are gone.
 
 The C library keeps what was freed in the middle of its heap: after a queue of large messages was emptied the process would stay as large as
 it was, and small messages, which lie elsewhere, would come on top of that.
@@ -6,6 +6,7 @@ it was, and small messages, which lie elsewhere, would come on top of that.
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable
 
 from mqbroker.messaging.ports import Cancellable, Clock
@@ -28,7 +29,9 @@ class MemoryReturn:
         self._timer: Cancellable | None = None
 
     def start(self) -> None:
-        self._timer = self._clock.call_later(PERIOD_SECONDS, self._look)
+        """Give back what was needed for the start only, and look from now on."""
+        self._give_back()
+        self._look_later()
 
     def stop(self) -> None:
         if self._timer is not None:
@@ -42,14 +45,14 @@ class MemoryReturn:
         elif self._greatest - held >= LESS_BYTES:
             self._greatest = held
             self._give_back()
-        self.start()
+        self._look_later()
+
+    def _look_later(self) -> None:
+        self._timer = self._clock.call_later(PERIOD_SECONDS, self._look)
 
 
 def trim_heap() -> None:
     """Have the C library return its unused memory to the system, if the library can."""
-    # Imported here, because most brokers never need it.
-    import ctypes
-
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
         trim(0)

@@ -15,6 +15,7 @@ class MemoryReturnTests(SynchronousTestCase):
         self.given_back = 0
         self.memory = MemoryReturn(self.clock, lambda: self.held, self.give_back)
         self.memory.start()
+        self.given_back_at_the_start, self.given_back = self.given_back, 0
 
     def give_back(self) -> None:
         self.given_back += 1
@@ -24,6 +25,9 @@ class MemoryReturnTests(SynchronousTestCase):
         self.held = held
         self.clock.advance(PERIOD_SECONDS)
         return self.given_back
+
+    def test_once_at_the_start(self) -> None:
+        self.assertEqual((self.given_back_at_the_start, self.look(0)), (1, 0))
 
     def test_once_for_each_good_deal_less(self) -> None:
         top = 5 * LESS_BYTES
