@@ -157,8 +157,10 @@ class ManagedProcess:
                     self._news.wait(min(remaining, 0.2))
             if time.monotonic() >= deadline:
                 raise ProcessFailed(f"no line with {text!r} within {seconds} s\n{self.tail()}")
-            if seen == len(self.output()):
-                self.raise_if_dead()
+            if seen == len(self.output()) and self.has_ended():
+                self._reader.join(2)  # the last lines come just before the end, and may not be read yet
+                if seen == len(self.output()):
+                    self.raise_if_dead()
 
     def wait(self, seconds: float) -> int:
         """Exit status; raises ProcessFailed when the process still runs after `seconds` (it is killed then)."""
