@@ -167,7 +167,8 @@ def let_all_end(clients: Sequence[Clients], left: Callable[[], object]) -> None:
     for each in clients:
         each.await_producers()
     deadline = time.monotonic() + DRAIN_SECONDS
-    while found := _found(left):
+    # One answer is not enough: queues are asked one after the other, and a message may go to one that was asked from one that was not yet.
+    while found := _found(left) or _found(left):
         for each in clients:
             each.check_consumers()
         if time.monotonic() > deadline:

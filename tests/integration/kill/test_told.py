@@ -34,7 +34,13 @@ class ToldTests(unittest.TestCase):
                 each.close()
 
     def test_a_question_that_fails_is_asked_again(self) -> None:
-        left = mock.Mock(side_effect=[MissingResource("a temporary queue"), {"kill.in": 1}, JMSException("away"), {}])
+        left = mock.Mock(side_effect=[MissingResource("a temporary queue"), {"kill.in": 1}, JMSException("away"), {}, {}])
+        with mock.patch.object(rounds, "LOOK_SECONDS", 0.0):
+            let_all_end([], left)
+        self.assertEqual(left.call_count, 5)
+
+    def test_a_message_that_moves_to_a_queue_that_was_asked_already_is_waited_for(self) -> None:
+        left = mock.Mock(side_effect=[{}, {"kill.out": 1}, {}, {}])
         with mock.patch.object(rounds, "LOOK_SECONDS", 0.0):
             let_all_end([], left)
         self.assertEqual(left.call_count, 4)
