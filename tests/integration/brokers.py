@@ -22,6 +22,7 @@ import time
 from pathlib import Path
 
 START_TIMEOUT = 60.0  # s: a Java broker on a busy machine
+END_TIMEOUT = 60.0  # s: an orderly end writes to a disk that may be slow
 KILL_TIMEOUT = 60.0  # s: a process that waits for a slow disk ends when that has answered
 CONFIGURATION = """<configuration xmlns="urn:activemq"><core xmlns="urn:activemq:core">
 <name>test</name>
@@ -85,10 +86,11 @@ class Broker:
         """Wait until ``line`` was written to the log so many times; returns the log."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
+            ended = self.has_ended()  # before the log is read: the last lines come just before the end
             text = self.written
             if text.count(line) >= times:
                 return text
-            if self._process.poll() is not None:
+            if ended:
                 raise AssertionError(f"the broker has ended without {line!r}: {text[-1000:]}")
             time.sleep(0.05)
         self.stop()
@@ -114,7 +116,7 @@ class Broker:
 
     def ended(self) -> int:
         """Wait until the process has ended by itself; returns its status."""
-        return self._process.wait(20)
+        return self._process.wait(END_TIMEOUT)
 
     def stop(self) -> None:
         """End the process; safe to call twice."""
