@@ -236,7 +236,7 @@ class StopTests(GuardedCase):
     def test_frozen(self) -> None:
         """Nothing is closed, nothing answers."""
         process = self.broker._process.pid
-        connection = self.connect(connection_ttl=1500, client_failure_check_period=500, call_timeout=60_000)
+        connection = self.connect(connection_ttl=4000, client_failure_check_period=500, call_timeout=60_000)
         session, reported = connection.create_session(), list[JMSException]()
         connection.exception_listener = reported.append
         producer = session.create_producer("frozen")
@@ -260,11 +260,11 @@ class StopTests(GuardedCase):
 
     def test_closing_while_frozen(self) -> None:
         process = self.broker._process.pid
-        connection = self.connect(call_timeout=2000)  # so much for the opening, too
+        connection = self.connect(call_timeout=5000)  # so much for the opening, too
         consumer = connection.create_session().create_consumer("frozen")
         os.kill(process, signal.SIGSTOP)
         self.addCleanup(os.kill, process, signal.SIGCONT)
         before = time.monotonic()
         connection.close()
-        self.assertLess(time.monotonic() - before, 15)
+        self.assertLess(time.monotonic() - before, 30)
         self.assertRaises(JMSException, consumer.receive, 10)

@@ -114,14 +114,14 @@ class BrokerTests(SocketsTestCase):
         self.assertEqual(self.runtime.run(work(), 20), [0, 10])
 
     def test_what_arrived_during_an_absence_is_there(self) -> None:
-        session = self.open(f"{self.broker.tcp_url}?connectionTTL=60000&callTimeout=2000")  # so much for the opening, too
+        session = self.open(f"{self.broker.tcp_url}?connectionTTL=60000&callTimeout=5000")  # so much for the opening, too
         call = session.queue_query("absence")
         self.runtime.pump(0)
         # The answer comes while nobody looks, and the limit passes.
         probe = self.open(self.broker.url)
         other = SocketRuntime()
         self.addCleanup(other.close)
-        other.pump(2.1)
+        other.pump(5.1)
         self.assertFalse(probe.closed)
         self.assertFalse(self.runtime.run(call, 20).exists)
 
