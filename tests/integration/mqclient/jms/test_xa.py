@@ -249,7 +249,7 @@ class RecoveryTests(XaCase):
 
     def test_a_branch_whose_time_is_over(self) -> None:
         session = self.xa_connection().create_xa_session()
-        self.assertTrue(session.xa_resource.set_transaction_timeout(3))  # s: the send is to come before
+        self.assertTrue(session.xa_resource.set_transaction_timeout(6))  # s: the send is to come before, also after a stall
         xid = self.begin(session, "too late")
 
         def rolled_back() -> bool:

@@ -25,7 +25,7 @@ from mqclient.jms import (
 )
 from tests.integration.mqclient.jms.case import NOTHING, WAIT, BrokerCase
 
-DELAY = 4_000  # ms: both sends, each with a write to the disk, take far less
+DELAY = 6_000  # ms: both sends, each with a write to a slow disk, and a stall of the machine take less
 VALUES = {"t": True, "b": Byte(1), "s": Short(2), "i": 3, "l": Long(4), "f": Float(1.5), "d": 2.5, "str": "é😀", "null": None}
 
 
