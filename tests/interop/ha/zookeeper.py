@@ -114,7 +114,15 @@ class Ensemble:
         self._wait_until("all servers of ZooKeeper serve", lambda: all(server.mode for server in self.servers))
 
     def kill_leader(self) -> None:
-        next(server for server in self.servers if server.mode == "leader").kill()
+        """Kill it when there is one: an election may be under way on a busy machine."""
+        found: list[ZooKeeperServer] = []
+
+        def is_found() -> bool:
+            found.extend(server for server in self.servers if server.mode == "leader")
+            return bool(found)
+
+        self._wait_until("there is a leader", is_found)
+        found[0].kill()
 
     def kill(self) -> None:
         for server in self.servers:
