@@ -18,7 +18,7 @@ from typing import Any
 import trustme
 from twisted.trial.unittest import SynchronousTestCase
 
-from mqclient.jms import Connection, ConnectionFactory, FailoverEvent, JMSException, JMSSecurityException, MessageProducer
+from mqclient.jms import Connection, ConnectionFactory, FailoverEvent, JMSException, JMSSecurityException, MessageConsumer, MessageProducer
 from mqclient.jms.messages.message import DeliveryMode
 from tests.integration.brokers import Broker
 from tests.integration.cluster.nodes import ReservedPort
@@ -143,13 +143,16 @@ class FullAddressTests(GuardedCase):
                     producer.send(bytes(1000))
             self.assertEqual(raised.exception.error_code, "210")
             consumer = session.create_consumer(f"full.fail.{mode}")
-            while consumer.receive(100):
-                pass
-            self.eventually(partial(self.sent, producer))
+            self.eventually(partial(self.sent, producer, consumer))
             self.assertIsNotNone(consumer.receive(20_000))
 
-    def sent(self, producer: MessageProducer) -> bool:
-        """Other sends that had been handed over fail like the first one, and each is told to the next call."""
+    def sent(self, producer: MessageProducer, consumer: MessageConsumer) -> bool:
+        """Make room, and send.
+
+        Other sends that had been handed over fail like the first one, and each is told to the next call.
+        """
+        while consumer.receive(100):
+            pass
         try:
             producer.send("there is room again")
         except JMSException as error:
