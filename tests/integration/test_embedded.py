@@ -29,7 +29,7 @@ class EmbeddedBrokerTests(SynchronousTestCase):
             self.assertIsNone(broker.broker.data_directory)
             queue = context.create_queue("first")
             context.create_producer().send(queue, "hello")
-            message = context.create_consumer(queue).receive(5000)
+            message = context.create_consumer(queue).receive(20_000)
             self.assertIsNotNone(message)
             self.assertEqual(message.text, "hello")  # type: ignore[union-attr]
 
@@ -75,7 +75,7 @@ class EmbeddedBrokerTests(SynchronousTestCase):
             with self.assertRaises(OSError):
                 socket.create_connection(("127.0.0.1", port), 1).close()
             with EmbeddedBroker(data=folder) as broker, ConnectionFactory(broker.url).create_context() as context:
-                message = context.create_consumer(context.create_queue("kept")).receive(5000)
+                message = context.create_consumer(context.create_queue("kept")).receive(20_000)
                 self.assertEqual(message.text, "still here")  # type: ignore[union-attr]
 
     def test_settings_that_management_made_hold_after_a_restart(self) -> None:
@@ -97,7 +97,7 @@ class EmbeddedBrokerTests(SynchronousTestCase):
                     request.set_string_property("_AMQ_OperationName", operation)
                     request.reply_to = replies
                     producer.send(request)
-                    reply = consumer.receive(5000)
+                    reply = consumer.receive(20_000)
                     assert reply is not None
                     self.assertTrue(reply.get_boolean_property("_AMQ_OperationSucceeded"), reply.body)
             with EmbeddedBroker(data=folder) as broker:
@@ -131,7 +131,7 @@ class EmbeddedBrokerTests(SynchronousTestCase):
                         for index in range(20):
                             context.create_producer().send(queue, str(index))
                         consumer = context.create_consumer(queue)
-                        texts = [consumer.receive(5000).text for _ in range(20)]  # type: ignore[union-attr]
+                        texts = [consumer.receive(20_000).text for _ in range(20)]  # type: ignore[union-attr]
                         assert texts == [str(index) for index in range(20)], texts
                 except BaseException as error:
                     errors.append(error)
@@ -166,7 +166,7 @@ class SharedStoreTests(SynchronousTestCase):
         primary.stop()
         self.assertTrue(backup.wait_for_activation(20))
         with ConnectionFactory(backup.url).create_context() as context:
-            message = context.create_consumer(context.create_queue("q")).receive(5000)
+            message = context.create_consumer(context.create_queue("q")).receive(20_000)
             assert message is not None
             self.assertEqual(message.text, "hello")
 

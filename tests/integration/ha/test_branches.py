@@ -16,7 +16,7 @@ class BranchTests(ScaleDownCase):
         await session.xa_resource.start(xid)
         consumer = await session.create_consumer("q")
         await session.start()
-        taken = await consumer.receive(5000)
+        taken = await consumer.receive(20_000)
         assert taken is not None
         await consumer.individual_acknowledge(taken)
         producer = await session.create_producer("q")
