@@ -32,7 +32,7 @@ from mqclient.wire.properties import BYTE
 
 reactor: Any = _reactor
 ANYCAST, MULTICAST = 1, 0
-SECONDS = 10.0
+SECONDS = 30.0
 """How long a test waits for what must come."""
 
 

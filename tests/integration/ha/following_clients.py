@@ -14,7 +14,8 @@ from tests.integration.ha.pair import PRIMARY
 from tests.integration.ha.replicated_pair import IN_SYNC
 
 FOLLOW = "ha=true&reconnectAttempts=-1&retryInterval=100&maxRetryInterval=200&callFailoverTimeout=30000"
-WAIT_MS = 20_000
+WAIT_MS = 60_000
+"""Of waiting for what has to come, on a busy machine."""
 
 
 class FollowingClients(TestCase):
