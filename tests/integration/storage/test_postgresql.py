@@ -210,10 +210,11 @@ class PostgresqlWalks(_WithServer, TestCase):
         database = self.server.database()
         former = SqlRig(self.addCleanup, database=database)
         former.start()
-        stuck = self.server.database_again(database, timeout=1000).connect()
+        stuck = database.connect()
         self.addCleanup(stuck.close)
         stuck.begin()
-        former.store._session.write(stuck, 1)  # and then nothing more happens
+        former.store._session.write(stuck, 1)
+        stuck.run("SET idle_in_transaction_session_timeout = 1000")  # not before: its statements may come slowly; now it stands still
         successor = SqlRig(self.addCleanup, database=database)
         successor.start()
         batch = former.store.begin()
