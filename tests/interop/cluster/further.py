@@ -26,7 +26,7 @@ def discovered(nodes: Nodes, java: Puppet) -> None:
     """The brokers find each other by UDP, and so does a client."""
     stage = Stage.begun(nodes, java)
     java.connect("found", nodes.discovery_url)
-    assert {broker.port for broker in nodes.brokers} == _ports(java, "found")
+    until(lambda: {broker.port for broker in nodes.brokers} == _ports(java, "found"), "the client is told of all")
     java.consume("c1", "n1", "queue://orders")
     java.consume("c0", "n0", "queue://orders")
     stage.all_known()
@@ -254,6 +254,7 @@ def shared_subscriptions(nodes: Nodes, java: Puppet) -> None:
 def older_clients(nodes: Nodes, java: Puppet) -> None:
     """Clients of older versions know the members and go round them, exchange messages over brokers with the newest, and see who leaves."""
     stage = Stage.begun(nodes, java)
+    _members(java, 0, 2)
     members = java.topology("n0")
     java.consume("c1", "n1", "queue://to-newest")
     stage.known(0, 1)
@@ -293,6 +294,7 @@ def python(nodes: Nodes, java: Puppet) -> None:
     """mqclient on one broker and Java on the other, both ways; the topology is what Java sees; it goes on at the other broker."""
     stage = Stage.begun(nodes, java)
     java.consume("java1", "n1", "queue://to-java")
+    _members(java, 0, 2)
     seen = {node_id: str(primary) for node_id, (primary, _) in java.topology("n0").items()}
     until(lambda: _topology(nodes[0].port) == seen, "mqclient sees the same members as Java")
     options = "reconnectAttempts=2&retryInterval=100&failoverAttempts=20&connectionLoadBalancingPolicyClassName=FirstElement"

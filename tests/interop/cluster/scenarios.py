@@ -255,7 +255,7 @@ def chain(nodes: Nodes, java: Puppet) -> None:
 def leaves_and_returns(nodes: Nodes, java: Puppet) -> None:
     """A broker that stops leaves the topology of clients, and is part of the cluster again after its start."""
     stage = _begin(nodes, java)
-    assert len(java.topology("n0")) == 2
+    until(lambda: len(java.topology("n0")) == 2, "the client is told of both")
     stage.forget(1)
     nodes[1].stop()
     deadline = time.monotonic() + KNOWN_SECONDS
