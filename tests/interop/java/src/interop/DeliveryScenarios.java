@@ -100,11 +100,11 @@ final class DeliveryScenarios {
         Session session = context.connect("").createSession();
         Queue queue = session.createQueue(context.name("q"));
         MessageProducer producer = session.createProducer(queue);
-        // The delays differ by more than a send may take on a slow disk.
-        producer.setDeliveryDelay(5_000);
+        // The delays differ by more than a send may take on a slow disk, and the shorter one lasts longer than two sends and a stall.
+        producer.setDeliveryDelay(7_000);
         TextMessage late = session.createTextMessage("late");
         producer.send(late);
-        producer.setDeliveryDelay(2_500);
+        producer.setDeliveryDelay(4_500);
         Context.sendTexts(session, producer, "sooner");
         producer.setDeliveryDelay(0);
         Context.sendTexts(session, producer, "now");
