@@ -38,11 +38,11 @@ class QuietRuntime(TwistedRuntime):
 
 
 async def until(condition: Callable[[], object]) -> None:
-    for _ in range(500):
+    for _ in range(3000):
         if condition():
             return
         await deferLater(reactor, 0.01, lambda: None)  # type: ignore[arg-type]
-    raise AssertionError("it did not happen within 5 s")
+    raise AssertionError("it did not happen within 30 s")
 
 
 class TwistedTests(TestCase):
