@@ -25,7 +25,7 @@ class BlockingShellTests(SynchronousTestCase):
         with self.assertLogs("mqclient.shells.threads", "ERROR") as logs:
             dispatcher.submit(int, "no number")
             dispatcher.submit(done.set)
-            self.assertTrue(done.wait(5))
-        dispatcher.close(5000)
+            self.assertTrue(done.wait(30))
+        dispatcher.close(30_000)
         self.assertIn("a listener failed", logs.output[0])
         self.assertIn("no number", logs.output[0])
