@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
 from tests.interop import instance
-from tests.interop.processes import ManagedProcess, ProcessFailed
+from tests.interop.processes import ManagedProcess, free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 START_SECONDS = 60.0  # with a million messages in the journal
-LISTENING = re.compile(r"listening on tcp://127\.0\.0\.1:(\d+)")
 
 
 class MqbrokerProcess:
-    """One broker in `folder` on a loopback port that the system chose at the first start and that stays its own."""
+    """One broker in `folder` on a loopback port that stays its own, also while it does not run; 0 is one that nobody else has."""
 
     name: ClassVar[str] = "mqbroker"
     program: ClassVar[str] = "from twisted.scripts.twistd import run; run()"
@@ -33,10 +31,9 @@ class MqbrokerProcess:
     ) -> None:
         self.folder = folder
         self.tls_port = additions.tls_port
-        self._additions = additions
         self._environment = environment or {}
-        instance.write_instance(folder, port, additions)
-        self._port = port
+        self._port = port or free_port()
+        instance.write_instance(folder, self._port, additions)
         self._process: ManagedProcess | None = None
 
     @property
@@ -63,13 +60,7 @@ class MqbrokerProcess:
 
     def start(self) -> None:
         self.launch()
-        line = self.process.wait_for_line("listening on tcp://", START_SECONDS)
-        found = LISTENING.search(line)
-        if found is None:
-            raise ProcessFailed(f"no loopback address in {line!r}")
-        if self._port == 0:
-            self._port = int(found[1])
-            instance.write_instance(self.folder, self._port, self._additions)
+        self.process.wait_for_line("listening on tcp://", START_SECONDS)
 
     def launch(self) -> None:
         """Start it without waiting: a passive broker listens nowhere."""
