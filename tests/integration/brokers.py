@@ -160,9 +160,12 @@ def start_mqbroker(folder: Path) -> Broker:
 
 def _artemis(folder: Path) -> Broker:
     instance = folder / "instance"
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    # Nobody else gets the port until the broker listens on it, some seconds later.
+    holder = socket.socket()
+    atexit.register(holder.close)
+    holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    holder.bind(("127.0.0.1", 0))
+    port = holder.getsockname()[1]
     create = [str(_artemis_home() / "bin" / "artemis"), "create", str(instance), "--silent", "--user=admin", "--password=secret"]
     create += ["--allow-anonymous", "--no-autotune", "--no-web", "--nio", "--host=127.0.0.1", "--java-options=-Xms128m -Xmx400m"]
     subprocess.run(create, check=True, capture_output=True, timeout=120)

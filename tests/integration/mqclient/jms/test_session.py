@@ -356,12 +356,12 @@ class LifeCycleTests(ModeCase):
     def test_no_broker(self) -> None:
         import socket
 
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            url = f"tcp://127.0.0.1:{probe.getsockname()[1]}"
         from mqclient.jms import ConnectionFactory
 
-        self.assertRaises(JMSException, ConnectionFactory(url, retry_interval=1).create_connection)
+        with socket.socket() as holder:  # nobody listens there, and nobody else gets the port
+            holder.bind(("127.0.0.1", 0))
+            url = f"tcp://127.0.0.1:{holder.getsockname()[1]}"
+            self.assertRaises(JMSException, ConnectionFactory(url, retry_interval=1).create_connection)
 
 
 class AsyncSendTests(ModeCase):
