@@ -159,7 +159,7 @@ for number in range(300):
         for _ in range(1000):
             if self.broker.sent - count >= 300:  # what has come last may still wait in the socket
                 break
-            await deferLater(reactor, 0.01)  # type: ignore[arg-type]
+            await deferLater(reactor, 0.01)
         self.assertEqual(self.broker.sent - count, 300)
 
 

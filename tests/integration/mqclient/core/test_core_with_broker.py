@@ -107,7 +107,7 @@ class BrokerTests(TestCase):
         return message
 
     async def drain(self, consumer: Any) -> list[Any]:
-        found = []
+        found: list[Any] = []
         while True:
             message = await consumer.receive(500)
             if message is None:  # the machine may stand still for as long: the broker is asked whether it has more
