@@ -58,7 +58,7 @@ class RemoteGrouping(GroupingHandler):
         self._deserted = False
         self._told_of_desertion = False
         self._local: str | None = None
-        """Node id of the member with the LOCAL handler; None while unknown."""
+        """Node id of the member with the LOCAL handler; None while unknown, and where it is further away than one link."""
         period = configuration.group_timeout / 2000
         self._keep_alive = period if period > 0 else float("inf")
 
@@ -158,8 +158,11 @@ class RemoteGrouping(GroupingHandler):
                 self._tell(PROPOSAL, key, pending.name)
 
     def linked(self, node_id: str) -> None:
-        """Decisions may have been missed: the LOCAL handler is asked about each group before its decision is used again."""
-        if node_id == self._local:
+        """Decisions may have been missed: the LOCAL handler is asked about each group before its decision is used again.
+
+        Each link may be a part of the way to a LOCAL handler that is further away.
+        """
+        if self._local is None or node_id == self._local:
             for known in self._decisions.values():
                 known.confirmed = False
             self.repeat()

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from twisted.logger import Logger
 
 from mqbroker.cluster.grouping.grouping import GroupingHandler, GroupingLink
 from mqbroker.cluster.links.bridge import Bridge
-from mqbroker.cluster.links.forwarder import Forwarder, ForwardingSettings
+from mqbroker.cluster.links.forwarder import IN_FLIGHT_MESSAGES_MAX, Forwarder, ForwardingSettings
 from mqbroker.cluster.links.outgoing import StoreAndForward, link_id
 from mqbroker.cluster.remote_queues.flow import Flow, FlowSettings
 from mqbroker.cluster.remote_queues.interests import Interests
@@ -71,6 +72,14 @@ class StoreAndForwardLoads:
         """By node id: what the links of the present members carry."""
         self._left_over: dict[str, Flow] = {}
         """By node id: the queues of the members from before this cluster connection was stopped."""
+        self._doubt_the_first()
+
+    def _doubt_the_first(self) -> None:
+        """Links from before the start of this broker may have brought the first messages of each queue to its member: there they expire."""
+        for queue in self.server.messaging.core.queues.values():
+            if queue.name.startswith(self.prefix):
+                first = islice(queue.references, IN_FLIGHT_MESSAGES_MAX)
+                queue.doubt(reference.message.message_id for reference in first if reference.message.expiration)
 
     @property
     def bindings(self) -> Mapping[str, RemoteBinding]:

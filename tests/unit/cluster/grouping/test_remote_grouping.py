@@ -110,6 +110,17 @@ class RemoteTests(SynchronousTestCase):
         broker.advance(TIMEOUT)
         self.assertEqual((broker.woken, broker.decide()), (["a"], broker.there))
 
+    def test_decisions_of_one_further_away_are_asked_for_again_when_any_link_was_cut(self) -> None:
+        broker = Broker(False)
+        broker.receive("PROPOSAL_RESPONSE", "a.q", broker.there, distance=1)
+        broker.take()
+        self.assertEqual(broker.decide(), broker.there)
+        broker.handler.linked("a member on the way")
+        self.assertIsNone(broker.decide())
+        self.assertEqual(broker.take(), [("PROPOSAL", "a.q", broker.there, None, 0)])
+        broker.receive("PROPOSAL_RESPONSE", "a.q", broker.there, answer=broker.here, distance=1)
+        self.assertEqual(broker.decide(), broker.here)
+
     def test_a_decision_that_is_taken_back_is_forgotten(self) -> None:
         broker = Broker(False)
         broker.receive("PROPOSAL_RESPONSE", "a.q", broker.there)

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from unittest import mock
+
+from mqbroker.cluster.membership import store_and_forward
 from mqbroker.cluster.membership.member import Member
+from mqbroker.cluster.membership.store_and_forward import StoreAndForwardLoads
+from mqbroker.config.model.cluster import ClusterConnectionConfiguration
 from mqclient.errors import IllegalStateError
+from tests.support.clock import START_MS
 from tests.unit.cluster.flow_support import PEER
 from tests.unit.cluster.test_connection import ConnectionTestCase, carried
 
@@ -32,3 +38,16 @@ class StoreAndForwardTests(ConnectionTestCase):
         found.gave_up()
         self.world.messaging.administration.delete_address(queue.name, force=True)
         self.assertTrue(queue.deleted)
+
+    def test_what_an_earlier_life_may_have_sent_expires_at_the_member(self) -> None:
+        queue = carried(self.appear(PEER, 1)).queue
+        sending = self.world.session()
+        for number in (b"1", b"2"):
+            sending.publish(number, queue.definition.address, routing_type=None, expiration=START_MS + 1000)
+        self.world.store.sync()
+        self.assertEqual(queue.message_count, 2)
+        with mock.patch.object(store_and_forward, "IN_FLIGHT_MESSAGES_MAX", 1):
+            StoreAndForwardLoads(self.world.server, ClusterConnectionConfiguration("c", "self"), self.loads.ways, print)
+        self.clock.advance(2)
+        self.world.messaging.expiry_reaper.scan()
+        self.assertEqual((queue.message_count, queue.messages_expired), (1, 1))
