@@ -262,9 +262,12 @@ class RecoveryTests(XaCase):
             return False
 
         self.eventually(rolled_back)
+        with self.assertRaises(XAError) as refused:
+            session.xa_resource.end(xid)
+            # Artemis forgets the branch a moment before it rolls it back: its end may still succeed then.
+            session.xa_resource.prepare(xid)
         # Some brokers know why the branch is gone, and some only that it is.
-        error = self.assertRaises(XAError, session.xa_resource.end, xid)
-        self.assertIn(error.error_code, (XA_RBTIMEOUT, XAER_PROTO, XAER_NOTA))
+        self.assertIn(refused.exception.error_code, (XA_RBTIMEOUT, XAER_PROTO, XAER_NOTA))
         self.assertEqual(self.left(), [])
 
 
