@@ -11,7 +11,7 @@ from unittest import mock
 
 from mqbroker.cli.management import MissingResource
 from mqclient.jms import JMSException
-from tests.integration.kill import rounds
+from tests.integration.kill import left, rounds
 from tests.integration.kill.rounds import Clients, Role, let_all_end
 from tests.interop.processes import ProcessFailed
 
@@ -34,16 +34,26 @@ class ToldTests(unittest.TestCase):
                 each.close()
 
     def test_a_question_that_fails_is_asked_again(self) -> None:
-        left = mock.Mock(side_effect=[MissingResource("a temporary queue"), {"kill.in": 1}, JMSException("away"), {}, {}])
+        asked = mock.Mock(side_effect=[MissingResource("a temporary queue"), {"kill.in": 1}, JMSException("away"), {}, {}])
         with mock.patch.object(rounds, "LOOK_SECONDS", 0.0):
-            let_all_end([], left)
-        self.assertEqual(left.call_count, 5)
+            let_all_end([], asked)
+        self.assertEqual(asked.call_count, 5)
+
+    def test_a_queue_that_ends_after_it_was_listed_is_left_out(self) -> None:
+        def attribute(resource: str, name: str) -> object:
+            if resource == "queue.gone":
+                raise MissingResource("gone")
+            return ["replies", "gone", "kept"] if name == "QueueNames" else 2
+
+        with mock.patch.object(left, "Management") as management:
+            management.return_value = mock.Mock(reply_queue="replies", attribute=attribute)
+            self.assertEqual(left.message_counts(mock.Mock()), {"kept": 2})
 
     def test_a_message_that_moves_to_a_queue_that_was_asked_already_is_waited_for(self) -> None:
-        left = mock.Mock(side_effect=[{}, {"kill.out": 1}, {}, {}])
+        asked = mock.Mock(side_effect=[{}, {"kill.out": 1}, {}, {}])
         with mock.patch.object(rounds, "LOOK_SECONDS", 0.0):
-            let_all_end([], left)
-        self.assertEqual(left.call_count, 4)
+            let_all_end([], asked)
+        self.assertEqual(asked.call_count, 4)
 
     def test_queues_that_do_not_run_empty_are_named(self) -> None:
         with mock.patch.object(rounds, "DRAIN_SECONDS", 0.0), self.assertRaisesRegex(ProcessFailed, "'kill.in': 3"):
