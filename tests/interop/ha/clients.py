@@ -20,7 +20,7 @@ LOAD, WORK = "load", "work"
 """Parts of the names of queues."""
 PAUSE_SECONDS = 0.001
 """Between two messages of the load, in Java, too."""
-END_SECONDS = 60.0
+END_SECONDS = 20.0
 """Within which a send ends."""
 
 
