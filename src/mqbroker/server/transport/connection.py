@@ -38,6 +38,7 @@ from mqclient.wire.packets import (
     ExceptionResponse,
     NullResponse,
     Packet,
+    PacketsConfirmed,
     Ping,
     SessionClose,
     encode_packet,
@@ -50,6 +51,13 @@ if TYPE_CHECKING:
 
 CONTROL_CHANNELS = frozenset((PING_CHANNEL, SESSION_CHANNEL, REPLICATION_CHANNEL, CLUSTER_CHANNEL))
 """Channels of no session."""
+
+_OF_FORMER_SESSIONS = frozenset((PacketsConfirmed.TYPE, SessionClose.TYPE))
+"""Packets that a Java client, which fails over, sends for a session before it has made it anew, also before its login.
+
+A timer of the client confirms what the session has received.  Were the connection to end then, the client would wait for every session as
+long as its call-timeout.
+"""
 
 FLUSH_BYTES = 256 * 1024
 """Bytes of output that are gathered in one turn; with more the output goes to the transport at once, so that its back-pressure is felt."""
@@ -226,7 +234,7 @@ class ServerConnection:
                 elif channel in CONTROL_CHANNELS:
                     self._control(self, packet_type, channel, data)
                     self.request_handled()
-                elif channel < FIRST_USER_CHANNEL or not self.logged_in:
+                elif channel < FIRST_USER_CHANNEL or not (self.logged_in or packet_type in _OF_FORMER_SESSIONS):
                     raise MalformedPacketError("frame", "channel", f"{channel} is not a channel of a session")
                 elif packet_type == SessionClose.TYPE:
                     # A Java client does not make a session anew that it closes while it fails over, but waits for this answer.

@@ -82,16 +82,25 @@ class FrameTests(ConnectionCase):
         early.send(wire.SessionStart(), 77)
         self.assertTrue(early.transport.aborted)
 
+    def test_a_client_that_fails_over_may_confirm_before_its_login(self) -> None:
+        """The timer of a Java client confirms on all channels, while the sessions are made anew one after the other."""
+        peer = self.world.peer()
+        peer.send(wire.PacketsConfirmed(3), 77)
+        self.assert_open(peer)
+        self.assertEqual(peer.take(77), [])
+
     def test_the_end_of_an_unknown_session_is_confirmed(self) -> None:
         """A Java client that closes a session while it fails over does not make it anew, and waited 30 s for an answer."""
         for version in (VERSION_CORRELATION - 1, VERSION_CORRELATION):
-            peer = self.world.peer()
-            peer.open(version=version)
-            peer.take(77)
-            peer.send(wire.SessionClose(), 77)
-            [answer] = peer.take(77)
-            self.assertIsInstance(answer, wire.NullResponse)
-            self.assert_open(peer)
+            for logged_in in (True, False):
+                peer = self.world.peer()
+                if logged_in:
+                    peer.open(version=version)
+                    peer.take(77)
+                peer.send(wire.SessionClose(), 77)
+                [answer] = peer.take(77)
+                self.assertIsInstance(answer, wire.NullResponse)
+                self.assert_open(peer)
 
     def test_an_unknown_packet_type_closes_the_connection(self) -> None:
         session = self.world.session()
