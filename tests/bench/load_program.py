@@ -68,18 +68,23 @@ class LoadProgram:
         Raises LoadFailed with what the workload said, or when nothing came in time.
         """
         self._tell(" ".join([url, workload, *(f"{name}={value}" for name, value in options.items())]))
+        try:
+            return self._result(workload, limit, on_event)
+        except BaseException:
+            # A workload that holds would take the next one for the line that it waits for.
+            self.stop()
+            raise
+
+    def _result(self, workload: str, limit: float, on_event: Callable[[str, Mapping[str, Any]], None]) -> dict[str, Any]:
         while True:
             try:
                 text = self._lines.get(timeout=limit + GRACE_SECONDS)
             except queue.Empty:
-                self.stop()
                 raise LoadFailed(f"{workload}: nothing came for {limit + GRACE_SECONDS:.0f} s") from None
             if text is None:
-                self.stop()
                 raise LoadFailed(f"{workload}: the load program ended")
             line = json.loads(text)
             if "error" in line:
-                self.stop()
                 raise LoadFailed(f"{workload}: {line['error']}")
             if "result" in line:
                 return dict(line["result"])
