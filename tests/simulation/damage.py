@@ -16,6 +16,7 @@ from unittest import mock
 
 from mqbroker.cli.data.journal_folder import DataFolders
 from mqbroker.cli.data.recover import salvage, write_journal
+from mqbroker.messaging.message.message import Message
 from mqbroker.messaging.ports import Recovered
 from mqbroker.storage.disk.filesystem import join
 from mqbroker.storage.errors import JournalDamagedError
@@ -30,6 +31,7 @@ from mqclient.storageformat.page_records import PageJournalRecord
 from mqclient.storageformat.records import decode_records
 from mqclient.storageformat.replay import replay
 from tests.simulation.model import Ledger
+from tests.simulation.values import NUMBER, value_name
 from tests.simulation.world import World
 from tests.support.disk import SimulatedDisk
 
@@ -208,11 +210,17 @@ def _state(recovered: Recovered) -> State:
     every = [*recovered.messages, *(entry for branch in recovered.branches for entry in branch.messages)]
     return {
         message.message_id: (
-            str(message.property(IDENTITY)),
+            _name_of(message),
             tuple(sorted((names[reference.queue_id], reference.scheduled) for reference in references)),
         )
         for message, references in every
     }
+
+
+def _name_of(message: Message) -> str:
+    """The name by which the ledger knows a message."""
+    identity = message.property(IDENTITY)
+    return value_name(message.address, message.property(NUMBER)) if identity is None else str(identity)
 
 
 def _back_with_queues(before: Recovered, after: Recovered) -> set[int]:

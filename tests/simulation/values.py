@@ -24,6 +24,11 @@ KINDS: tuple[dict[str, Any], ...] = (
 )
 
 
+def value_name(queue: str, number: object) -> str:
+    """The name of a value in the ledger, which hears of it only when damaged files have cost it."""
+    return f"{queue}/{number}"
+
+
 class ValueKeeper(TemporaryUser):
     """Sends values, one after the other, and looks at what is there."""
 
@@ -105,21 +110,28 @@ class ValueKeeper(TemporaryUser):
         if problem:
             self.world.violation(f"{self.name} finds {found} in {self._queue}, of {self._sent} and perhaps {self._doubtful}: {problem}")
 
+    def _is_excused(self, value: tuple[str, int]) -> bool:
+        return self.ledger.is_excused(value_name(self._queue, value[1]))
+
     def _ring_problem(self, found: list[tuple[str, int]]) -> str:
+        excused = {value for value in (*self._sent, *self._doubtful) if self._is_excused(value)}
+        found = [value for value in found if value not in excused]
         if len(found) > RING_SIZE:
             return "these are too many"
-        if len(found) < min(RING_SIZE, len(self._sent)):
+        if len(found) < min(RING_SIZE, len(self._sent)) - len(excused):
             return "these are too few"
         known = [value for value in found if value not in self._doubtful]
-        expected = self._sent[len(self._sent) - len(known) :]
+        sent = [value for value in self._sent if value not in excused]
+        expected = sent[len(sent) - len(known) :]
         return "" if known == expected else f"{expected} are newer"
 
     def _values_problem(self, found: list[tuple[str, int]]) -> str:
         values = dict(found)
-        if len(values) < len(found):
+        excused = {key for key, number in (*self._sent, *self._doubtful) if self._is_excused((key, number))}
+        if len(values) < len(found) - len(excused):
             return "a key has several values"
         for key, number in dict(self._sent).items():
             value = (key, values.get(key, 0))
-            if value != (key, number) and value not in self._doubtful:
+            if key not in excused and value != (key, number) and value not in self._doubtful:
                 return f"{(key, number)} is missing"
         return ""

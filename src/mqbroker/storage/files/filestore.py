@@ -20,7 +20,7 @@ from mqbroker.storage.disk.claim import Claim, OwnFolder, run_and_release
 from mqbroker.storage.disk.diskwriter import DiskWriter, Step, run_steps
 from mqbroker.storage.disk.filesystem import FileSystem
 from mqbroker.storage.disk.nodelock import new_node_id
-from mqbroker.storage.errors import JournalDamagedError, StorageError
+from mqbroker.storage.errors import FencedError, JournalDamagedError, StorageError
 from mqbroker.storage.files.folders import check_folders, journal_node_id, make_folders, mark_folders
 from mqbroker.storage.files.journal.batch import FileBatch
 from mqbroker.storage.files.journal.compaction import Compactor, Sweeper
@@ -53,7 +53,7 @@ FORMER_IDS = 1 << 32
 class Begun:
     """The first segments that a start has begun, and the ticket up to which it has written them itself.
 
-    They ``stay`` when pages that are recorded as gone in them have lost their files.
+    They ``stay`` when pages that are recorded as gone in them have lost their files, and when the folder may be another broker's.
     """
 
     __slots__ = ("bindings", "first_binding", "first_message", "messages", "stay", "synced")
@@ -176,7 +176,7 @@ class FileStore(Tickets):
         The files that this start has begun stay if anything was made durable since: somebody may have been told of it.
         """
         begun = self._begun
-        untouched = begun is not None and not begun.stay and self.own.reached == begun.synced and not self.failed
+        untouched = begun is not None and not begun.stay and self.own.reached == begun.synced
         self._leave([], _nothing, self._withdrawal() if untouched else [])
 
     # The store contract.
@@ -432,6 +432,8 @@ class FileStore(Tickets):
         self._writer.submit([partial(run_and_release, self._claim, [*steps, *closing, *withdrawal])], partial(self._left, done))
 
     def fail(self, error: BaseException, *text: str) -> None:
+        if self._begun is not None and isinstance(error, FencedError):
+            self._begun.stay = True
         super().fail(error, *text)
         if self._stopped is not None:
             self._leave([], self._stopped)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import uuid
 
 from twisted.trial.unittest import SynchronousTestCase as TestCase
 
 from mqbroker.storage.disk.nodelock import STATE_ACTIVE, STATE_PAUSED
-from mqbroker.storage.errors import ForeignJournalError, StorageError, StoreLockedError
+from mqbroker.storage.errors import FencedError, ForeignJournalError, StorageError, StoreLockedError
 from mqbroker.storage.files.folders import JOURNAL_MARK, MARK
 from tests.unit.storage.support import BINDINGS, JOURNAL, Rig, ids, settings
 
@@ -74,6 +75,25 @@ class FolderTests(TestCase):
             rig.settle()
             self.assertEqual(rig.disk.files(), before)
             self.assertEqual((rig.disk.locks, rig.disk.open_files), (set(), 0))
+        self.assertEqual(ids(rig.start()), [message.message_id])
+
+    def test_a_start_whose_store_fails_leaves_the_folder_as_it_was_unless_it_may_be_another_brokers(self) -> None:
+        rig = Rig()
+        rig.start()
+        message = rig.add(rig.queue())
+        rig.stop()
+        before = rig.disk.files()
+        for error in (OSError(errno.EIO, "broken"), FencedError("the lock is lost")):
+            store = rig.make()
+            store.open()
+            store.load()
+            store.fail(error)
+            store.withdraw()
+            rig.settle()
+            new = rig.disk.files().keys() - before.keys()
+            self.assertEqual(bool(new), isinstance(error, FencedError), new)
+            self.assertEqual((rig.disk.locks, rig.disk.open_files), (set(), 0))
+        rig.failures.clear()
         self.assertEqual(ids(rig.start()), [message.message_id])
 
     def test_on_a_full_disk_refused_starts_take_no_room(self) -> None:
