@@ -1,12 +1,14 @@
-"""Runs the suites, two at a time, prints the time of each, and ends with one line ``N passed, M failed``.
+"""Runs the suites, several at a time, prints the time of each, and ends with one line ``N passed, M failed``.
 
 ``python tests/run.py [-v] [SUITE…]`` runs only the named suites; with ``-v`` trial names each of its tests.  The numbers are the sums of
 what pytest reported; a suite without pytest (lint, types, trial) that fails counts as one failure, so that the last line never says 0 when
 something failed.  Exit status: 0 when all is well, 1 otherwise, 2 for a suite that does not exist.  Without Java 17 (and Maven) the suites
 spark (interop) are skipped with one line, unless ``CI=true``: then they fail.
 
-Much of the time of a suite is waiting (for a JVM, a disk, a timeout), so two run side by side where the machine has two processors.  The
-output of a suite appears as a whole when it has ended; that of a single named suite appears as it comes.
+A suite with real processes waits much (for a JVM, a disk, a timeout), so two of them run side by side where the machine has two
+processors.  The suites that only compute run one after the other beside them, at a low priority: they get what the two leave, and the time
+that is printed for them includes their waiting for a processor.  The output of a suite appears as a whole when it has ended; that of a
+single named suite appears as it comes.
 """
 
 from __future__ import annotations
@@ -45,6 +47,8 @@ class Outcome:
     skipped: int = 0
     note: str = ""
     output: TextIO = field(default_factory=lambda: sys.stdout)
+    begins_with: Sequence[str] = ()
+    """What each command of the suite begins with."""
 
     def say(self, text: str) -> None:
         self.output.write(text)
@@ -72,7 +76,13 @@ def environment() -> dict[str, str]:
 def run(outcome: Outcome, command: Sequence[str]) -> int:
     """Run one command, passing its output through, and add what pytest counted to ``outcome``.  Returns the exit status."""
     process = subprocess.Popen(
-        command, cwd=ROOT, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
+        [*outcome.begins_with, *command],
+        cwd=ROOT,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
     )
     assert process.stdout is not None
     watchdog = threading.Timer(SUITE_SECONDS_MAX, process.kill)
@@ -153,23 +163,28 @@ def with_java(tools: Sequence[str], suite: Callable[[Outcome], int]) -> Callable
     return checked
 
 
-SUITES: dict[str, Callable[[Outcome], int]] = {
+COMPUTING: dict[str, Callable[[Outcome], int]] = {
     "lint": lint,
     "types": types,
-    "interop": with_java(("javac", "java", "mvn"), pytest_suite("tests/interop", "tests/bench")),
-    "integration": pytest_suite("tests/integration", "--ignore=tests/integration/examples"),
-    "simulation": pytest_suite("tests/simulation"),
-    "spark": with_java(("java",), pytest_suite("tests/spark")),
     "unit": pytest_suite("tests/unit"),
     "trial": trial,
-    "packaging": pytest_suite("tests/packaging"),
-    "examples": pytest_suite("tests/integration/examples"),
+    "simulation": pytest_suite("tests/simulation"),
 }
-"""In the order in which they begin: after the quick checks the longest first, so that both lanes end together."""
+"""Suites whose time is virtual.  The one that uses several processors is the last: it may outlast the others."""
+WAITING: dict[str, Callable[[Outcome], int]] = {
+    "interop": with_java(("javac", "java", "mvn"), pytest_suite("tests/interop", "tests/bench")),
+    "integration": pytest_suite("tests/integration", "--ignore=tests/integration/examples"),
+    "spark": with_java(("java",), pytest_suite("tests/spark")),
+    "examples": pytest_suite("tests/integration/examples"),
+    "packaging": pytest_suite("tests/packaging"),
+}
+"""Suites with real processes, the longest first, so that both lanes end together."""
+SUITES = COMPUTING | WAITING
+LOW_PRIORITY = ("nice", "-n", "10")
 
 
-def run_suite(name: str, output: TextIO) -> Outcome:
-    outcome = Outcome(name, output=output)
+def run_suite(name: str, output: TextIO, begins_with: Sequence[str] = ()) -> Outcome:
+    outcome = Outcome(name, output=output, begins_with=begins_with)
     started = time.monotonic()
     status = SUITES[name](outcome)
     outcome.seconds = time.monotonic() - started
@@ -179,11 +194,11 @@ def run_suite(name: str, output: TextIO) -> Outcome:
     return outcome
 
 
-def run_beside(name: str) -> Outcome:
+def run_beside(name: str, begins_with: Sequence[str] = ()) -> Outcome:
     """Run one suite while others run: its output waits in a file until it has ended."""
     with tempfile.TemporaryFile("w+", prefix=f"mqbroker-{name}-") as output:
         print(f"--- {name} begins", flush=True)
-        outcome = run_suite(name, output)
+        outcome = run_suite(name, output, begins_with)
         output.seek(0)
         # One write, so that the output of two suites does not mix.
         sys.stdout.write(f"--- {name}\n{output.read()}")
@@ -192,7 +207,7 @@ def run_beside(name: str) -> Outcome:
 
 
 def main(arguments: Sequence[str]) -> int:
-    parser = argparse.ArgumentParser(description="Runs the suites of tests, two at a time, and ends with one line: N passed, M failed.")
+    parser = argparse.ArgumentParser(description="Runs the suites of tests, several at a time, and ends with one line: N passed, M failed.")
     parser.add_argument("names", nargs="*", metavar="SUITE", help=f"only these of: {', '.join(SUITES)}")
     parser.add_argument("-v", action="store_true", help="trial names each of its tests")
     names: list[str] = parser.parse_args(arguments).names
@@ -207,8 +222,12 @@ def main(arguments: Sequence[str]) -> int:
             print(f"--- {name}", flush=True)
             outcomes.append(run_suite(name, sys.stdout))
     else:
-        with ThreadPoolExecutor(lanes) as pool:
-            outcomes = [done.result() for done in as_completed([pool.submit(run_beside, name) for name in names or SUITES])]
+        waiting = [name for name in names or SUITES if name in WAITING]
+        computing = [name for name in names or SUITES if name in COMPUTING]
+        with ThreadPoolExecutor(lanes) as pool, ThreadPoolExecutor(1) as left_over:
+            running = [left_over.submit(run_beside, name, LOW_PRIORITY) for name in computing]
+            running += [pool.submit(run_beside, name) for name in waiting]
+            outcomes = [done.result() for done in as_completed(running)]
     print("--- suites")
     for outcome in outcomes:
         state = "FAILED" if outcome.failed else "ok"
