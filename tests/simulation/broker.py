@@ -515,7 +515,7 @@ class BrokerNode:
 
     def first_waiting(self, queue_name: str, color: str) -> int:
         """The id of the first message that waits in memory for a consumer, of this color ("" = of any); 0 = there is none."""
-        queue = self.messaging.core.queues.get(queue_name) if self.serves else None
+        queue = self.messaging.core.queues.get(queue_name) if self.serves and not self.process.stopping else None
         if queue is None or queue.paused or queue.address.paused:
             return 0
         waiting = (reference.message for reference in queue.references)

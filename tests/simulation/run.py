@@ -204,6 +204,8 @@ class Simulation:
         if broker.paged:
             # What is scheduled in pages is seen when it is read: it must be due then.
             world.run(SCHEDULED_MAX if self._clock_was_ahead() and broker.plan.redelivery_delay else 3.0)
+            due = max((time for message in self.ledger.sent.values() for time in message.due), default=0)
+            world.run(SCHEDULED_MAX, lambda: broker.process.wall_ms() >= due)
         self._drain()
 
     def _look_at_groups(self) -> int:
