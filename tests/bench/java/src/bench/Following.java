@@ -14,7 +14,6 @@ import javax.jms.Session;
 
 /** Senders that wait for each answer, and a receiver, while something happens to the brokers. */
 final class Following {
-    private static final String QUEUE = "bench.follow";
     private static final String SENT = "sent";
     private static final long RECEIVE_MS = 100;
 
@@ -40,12 +39,13 @@ final class Following {
 
     /**
      * Holds until the next line of input, then until a message has come that was sent after it. The results are the longest times between
-     * two messages that came, and of a send.
+     * two messages that came, and of a send. Each call has a queue of its own, because senders may leave more than is received.
      */
     static void follow(Bench bench) throws Exception {
         byte[] body = new byte[bench.option("size")];
         Session in = bench.session(false);
-        MessageConsumer consumer = in.createConsumer(in.createQueue(QUEUE));
+        String queue = "bench.follow." + System.nanoTime();
+        MessageConsumer consumer = in.createConsumer(in.createQueue(queue));
         Longest gap = new Longest();
         Longest send = new Longest();
         AtomicLong released = new AtomicLong(Long.MAX_VALUE);
@@ -70,7 +70,7 @@ final class Following {
             for (int i = 0; i < bench.option("senders"); i++) {
                 Session out = bench.session(false);
                 threads.submit(() -> {
-                    send(out, body, send);
+                    send(out, queue, body, send);
                     return null;
                 });
             }
@@ -98,8 +98,8 @@ final class Following {
         }
     }
 
-    private static void send(Session session, byte[] body, Longest longest) throws Exception {
-        MessageProducer producer = session.createProducer(session.createQueue(QUEUE));
+    private static void send(Session session, String queue, byte[] body, Longest longest) throws Exception {
+        MessageProducer producer = session.createProducer(session.createQueue(queue));
         while (!Thread.currentThread().isInterrupted()) {
             long begin = System.nanoTime();
             try {
