@@ -170,7 +170,7 @@ COMPUTING: dict[str, Callable[[Outcome], int]] = {
     "trial": trial,
     "simulation": pytest_suite("tests/simulation"),
 }
-"""Suites whose time is virtual.  The one that uses several processors is the last: it may outlast the others."""
+"""Suites that wait for nothing.  The one that uses several processors is the last: it may outlast the others."""
 WAITING: dict[str, Callable[[Outcome], int]] = {
     "interop": with_java(("javac", "java", "mvn"), pytest_suite("tests/interop", "tests/bench")),
     "integration": pytest_suite("tests/integration", "--ignore=tests/integration/examples"),

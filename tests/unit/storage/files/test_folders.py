@@ -93,7 +93,6 @@ class FolderTests(TestCase):
             new = rig.disk.files().keys() - before.keys()
             self.assertEqual(bool(new), isinstance(error, FencedError), new)
             self.assertEqual((rig.disk.locks, rig.disk.open_files), (set(), 0))
-        rig.failures.clear()
         self.assertEqual(ids(rig.start()), [message.message_id])
 
     def test_on_a_full_disk_refused_starts_take_no_room(self) -> None:
